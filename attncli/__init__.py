@@ -1,1 +1,48 @@
+"""attncli: the calculator that shows attention's work.
+
+    >>> import attncli
+    >>> problem = attncli.Problem(
+    ...     Z=[[1, 0], [0, 1], [1, 1]], W_Q=[[1, 0], [0, 1]], W_K=[[1, 1], [1, -1]], W_V=[[2, 0], [0, 3]]
+    ... )
+    >>> attncli.compute(problem)["weights"].round(4)[0, 0].tolist()
+    [0.2483, 0.2483, 0.5035]
+
+A problem file is read by ``attncli.load("p.yaml")``. What the command line does is a function here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from attncli.compute import Result, compute
+    from attncli.errors import AttncliError
+    from attncli.problem import Problem
+    from attncli.reading.problems import load
+
+__all__ = ["AttncliError", "Problem", "Result", "__version__", "compute", "load"]
+
+_HOMES = {
+    "AttncliError": "attncli.errors",
+    "Problem": "attncli.problem",
+    "Result": "attncli.compute",
+    "compute": "attncli.compute",
+    "load": "attncli.reading.problems",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What the package offers, imported when it is first asked for: ``import attncli`` alone brings no numpy."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'attncli' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -70,7 +70,7 @@ class AttncliError(Exception):
         return "\n".join(lines)
 
 
-class AttncliErrors(AttncliError):
+class AttncliErrors(AttncliError):  # noqa: N818 - a collection of them
     """Several independent mistakes, found in one run."""
 
     def __init__(self, errors: Iterable[AttncliError]) -> None:
@@ -140,5 +140,3 @@ class Collector:
             raise self._errors[0]
         if self._errors:
             raise AttncliErrors(self._errors)
-
-

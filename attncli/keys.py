@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "labels", "matrix", "vector", "number", "count", "flag", "choice", "mask", "heads", "sheet", "from"]
+Kind = Literal[
+    "text", "labels", "matrix", "vector", "number", "count", "flag", "choice", "mask", "heads", "sheet", "from"
+]
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,9 @@ _ROWS = (
     Key("W_2", "matrix", "the keys' matrix of score: additive", "(d_k, d_a)"),
     Key("v", "vector", "the vector of score: additive, vᵀ tanh(q W_1 + k W_2 + b)", "d_a"),
     Key("b", "vector", "the bias of score: additive", "d_a"),
-    Key("layout", "choice", "rows: a token is a row; columns: a token is a column, Q = W X", choices=("rows", "columns")),
+    Key(
+        "layout", "choice", "rows: a token is a row; columns: a token is a column, Q = W X", choices=("rows", "columns")
+    ),
     Key("weight_layout", "choice", "how weights are stored: Q = Z W or Q = Z Wᵀ", choices=("in_out", "out_in")),
     Key("dtype", "choice", "what the arithmetic runs in", choices=("float64", "float32", "float16")),
     Key("round", "count", "k: every stage is rounded to k decimals before the next one uses it"),

@@ -1,0 +1,156 @@
+"""compute(problem): walks the table of stages and gives a Result, which maps a stage's name to its array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attncli import ops
+from attncli.errors import AttncliError
+from attncli.stages import STAGES, Stage, is_present, needed, present, with_cache
+
+if TYPE_CHECKING:
+    from attncli.ops import Array
+    from attncli.problem import Problem
+
+
+class Result(Mapping[str, "Array"]):
+    """The stages of a problem: ``result["weights"]`` is an array with the axes (batch.., head, row, column).
+
+    In ``layout: columns`` the last two axes are swapped, as such a problem writes its matrices; ``rows`` has every
+    stage in the row convention. ``notes`` are sentences that a person should read beside the numbers.
+    """
+
+    def __init__(self, problem: Problem, rows: Mapping[str, Array], notes: tuple[str, ...] = ()) -> None:
+        self.problem = problem
+        self.rows = dict(rows)
+        self.notes = notes
+
+    def __getitem__(self, name: str) -> Array:
+        array = self.rows[name]
+        return array.swapaxes(-1, -2) if self.problem.columns else array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {'×'.join(map(str, self[name].shape))}" for name in self)
+        return f"<Result: {shapes}>"
+
+
+def compute(problem: Problem, stages: Iterable[str] | None = None) -> Result:
+    """The stages of a problem (all that it has but those on request, or those named), and what they need.
+
+    Raises AttncliError where a stage doesn't exist, where the problem doesn't have it, or (``empty_rows: error``)
+    where a query may attend to nothing.
+
+    >>> from attncli.problem import Problem
+    >>> one = [[1.0, 0.0], [0.0, 1.0]]
+    >>> compute(Problem(Q=one, K=one, V=one, scale=0))["weights"].tolist()
+    [[[0.5, 0.5], [0.5, 0.5]]]
+    """
+    wanted = wanted_stages(problem, stages)
+    values: dict[str, Array] = {}
+    for name in _order(problem, wanted):
+        values[name] = made(problem, name, values)
+    notes = (*problem.notes, *_notes(problem, values))
+    return Result(problem, {name: values[name] for name in STAGES if name in wanted}, notes)
+
+
+def made(problem: Problem, name: str, values: Mapping[str, Array]) -> Array:
+    """One stage from the values of those before it: given, or by its formula, rounded where ``round`` says so."""
+    stage = STAGES[name]
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        array = problem.given[name] if name in problem.given else stage.compute(problem, values)
+    if problem.round is not None and name not in problem.given:
+        array = ops.rounded(array, problem.round, problem.rounding)
+    return with_cache(problem, name, array) if name in ("K", "V") else array
+
+
+def wanted_stages(problem: Problem, stages: Iterable[str] | None) -> list[str]:
+    """The names that are asked for, in the table's order; raises where one is unknown or absent."""
+    if stages is None:
+        return [stage.name for stage in present(problem) if not stage.on_request]
+    names = list(stages)
+    for name in names:
+        if name not in STAGES:
+            raise _unknown_stage(name)
+        if not is_present(problem, name):
+            raise AttncliError(f"this problem has no {name}: {why_absent(problem, STAGES[name])}")
+    return [name for name in STAGES if name in names]
+
+
+def _unknown_stage(name: str) -> AttncliError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.lower(), STAGES, 1, cutoff=0.5)
+    close = close or [stage for stage in STAGES if stage.lower() == name.lower()]
+    known = f"The stages are {', '.join(STAGES)}."
+    return AttncliError(f"unknown stage {name!r}", hint=(f"Did you mean {close[0]}?", known) if close else known)
+
+
+def why_absent(problem: Problem, stage: Stage) -> str:
+    """Why a problem doesn't have a stage, in words."""
+    reasons = {
+        "scaled_scores": f"score is {problem.score}, which isn't scaled (give scale to scale it)",
+        "capped_scores": "it has no softcap",
+        "masked_scores": "it has no mask",
+        "concat": "it has one head and no W_O",
+        "multihead": "it has no W_O",
+        "contributions": "it has no W_O",
+    }
+    if stage.name in reasons and not stage.exists(problem):
+        return reasons[stage.name]
+    given = [name for name in problem.given if name not in ("Q", "K", "V")]
+    if given:
+        return f"it starts at {given[0]}"
+    return "what it is computed from is not given"
+
+
+def _order(problem: Problem, wanted: Iterable[str]) -> list[str]:
+    """The wanted stages and all that they need, in the table's order."""
+    todo, found = list(wanted), set()
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += () if name in problem.given else needed(problem, name) or ()
+    return [name for name in STAGES if name in found]
+
+
+def _notes(problem: Problem, values: Mapping[str, Array]) -> list[str]:
+    notes = []
+    source = next(
+        (name for name in ("masked_scores", "capped_scores", "scaled_scores", "scores") if name in values), None
+    )
+    if source and problem.dtype != object:
+        empty = np.asarray(np.isneginf(values[source]).all(axis=-1))
+        if empty.any():
+            notes.append(_empty_rows(problem, empty))
+    for name, array in values.items():
+        if problem.dtype == np.float16 and name in ("Q", "K", "V", "scores") and np.isinf(array).any():
+            notes.append(f"{name} overflows float16, whose largest number is 65504")
+            break
+    return notes
+
+
+def _empty_rows(problem: Problem, empty: Array) -> str:
+    """What is said of queries that may attend to nothing; raises where the problem asks for that."""
+    rows = sorted({int(index[-1]) + 1 for index in np.argwhere(empty)})
+    named = ", ".join(map(str, rows[:5])) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
+    who = f"{'query' if len(rows) == 1 else 'queries'} {named} may attend to nothing"
+    everywhere = np.asarray(empty.all(axis=tuple(range(empty.ndim - 1))))
+    if not everywhere[rows[0] - 1]:
+        places = "batch entries" if problem.batch else "heads"
+        who += f" (in some {places})"
+    if problem.empty_rows == "error":
+        raise AttncliError(who, hint="empty_rows: zero (the default) or nan says what to put there.", key="mask")
+    put = "NaN" if problem.empty_rows == "nan" else "zeros"
+    return (
+        f"{who}: its weights and outputs are {put}" if len(rows) == 1 else f"{who}: their weights and outputs are {put}"
+    )

@@ -1,0 +1,232 @@
+"""The mathematics of attention: pure functions, arrays in, arrays out (Vaswani et al. 2017, section 3.2).
+
+Arrays are in the row convention. Leading axes (batch, head) are carried through, as ``...`` in the shapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def project(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """x W + b.
+
+    x (..., n, d_in), weight (d_in, d_out), bias (d_out)  ->  (..., n, d_out)
+
+    >>> project(np.array([[1.0, 2.0]]), np.array([[1.0], [1.0]]), np.array([10.0]))
+    array([[13.]])
+    """
+    product: Array = x @ weight
+    return product if bias is None else product + bias
+
+
+def split_heads(x: Array, heads: int) -> Array:
+    """Column blocks to a head axis: head r gets columns (r-1)d .. rd-1 (section 3.2.2).
+
+    x (..., n, h·d)  ->  (..., h, n, d), a view
+
+    >>> split_heads(np.array([[1, 2, 3, 4]]), 2).tolist()
+    [[[1, 2]], [[3, 4]]]
+    """
+    *batch, n, width = x.shape
+    return x.reshape(*batch, n, heads, width // heads).swapaxes(-2, -3)
+
+
+def join_heads(x: Array) -> Array:
+    """Concat(O1, ..., Oh): the heads' columns side by side, the inverse of `split_heads`.
+
+    x (..., h, n, d)  ->  (..., n, h·d)
+
+    >>> join_heads(np.array([[[1, 2]], [[3, 4]]])).tolist()
+    [[1, 2, 3, 4]]
+    """
+    *batch, heads, n, width = x.shape
+    return x.swapaxes(-2, -3).reshape(*batch, n, heads * width)
+
+
+def spread_heads(x: Array, heads: int) -> Array:
+    """Key/value heads repeated for the query heads of their group: query head r uses ⌈r·g/h⌉ (Ainslie et al. 2023).
+
+    x (..., g, m, d)  ->  (..., h, m, d)
+
+    >>> spread_heads(np.array([[[1]], [[9]]]), 4).ravel().tolist()
+    [1, 1, 9, 9]
+    """
+    groups = x.shape[-3]
+    return x if groups == heads else np.repeat(x, heads // groups, axis=-3)
+
+
+def dot_scores(Q: Array, K: Array) -> Array:
+    """S = Q Kᵀ: s_ij = q_i · k_j (section 3.2.1).
+
+    Q (..., n, d_k), K (..., m, d_k)  ->  (..., n, m)
+
+    >>> dot_scores(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
+    product: Array = Q @ K.swapaxes(-1, -2)
+    return product
+
+
+def general_scores(Q: Array, K: Array, W_a: Array) -> Array:
+    """S = Q W_a Kᵀ (Luong et al. 2015, section 3.1, "general").
+
+    Q (..., n, d_q), K (..., m, d_k), W_a (d_q, d_k)  ->  (..., n, m)
+
+    >>> general_scores(np.array([[1.0]]), np.array([[3.0, 4.0]]), np.array([[1.0, 10.0]]))
+    array([[43.]])
+    """
+    return dot_scores(Q @ W_a, K)
+
+
+def additive_scores(Q: Array, K: Array, W_1: Array, W_2: Array, v: Array, b: Array | None = None) -> Array:
+    """s_ij = vᵀ tanh(q_i W_1 + k_j W_2 + b) (Bahdanau et al. 2015, appendix A.1.2).
+
+    Q (..., n, d_q), K (..., m, d_k), W_1 (d_q, d_a), W_2 (d_k, d_a), v (d_a), b (d_a)  ->  (..., n, m)
+
+    >>> one = np.array([[1.0]])
+    >>> additive_scores(0 * one, 0 * one, one, one, np.array([2.0]))
+    array([[0.]])
+    """
+    queries, keys = Q @ W_1, project(K, W_2, b)
+    scores: Array = np.tanh(queries[..., :, None, :] + keys[..., None, :, :]) @ v
+    return scores
+
+
+def scaled_scores(scores: Array, *, d_k: int | None = None, scale: Any = None) -> Array:
+    """S̃ = S / √d_k, or scale · S where a scale is given (section 3.2.1, equation 1).
+
+    scores (..., n, m)  ->  (..., n, m)
+
+    >>> scaled_scores(np.array([[2.0, 4.0]]), d_k=4)
+    array([[1., 2.]])
+    """
+    assert d_k is not None or scale is not None
+    scaled: Array = scores / np.sqrt(_as(d_k, scores)) if scale is None else scores * _as(scale, scores)
+    return scaled
+
+
+def capped_scores(scores: Array, softcap: Any) -> Array:
+    """c · tanh(S̃ / c): scores squeezed between -c and c, before any mask (Gemma Team 2024, section 2).
+
+    scores (..., n, m)  ->  (..., n, m)
+
+    >>> capped_scores(np.array([[0.0, 1e9]]), 2.0)
+    array([[0., 2.]])
+    """
+    cap = _as(softcap, scores)
+    capped: Array = cap * np.tanh(scores / cap)
+    return capped
+
+
+def masked_scores(scores: Array, allowed: Array | None, bias: Array | None = None, fill: Any = -np.inf) -> Array:
+    """S̃ + bias where a query may attend, ``fill`` elsewhere. Selects, so that a hidden NaN stays hidden.
+
+    scores (..., n, m), allowed and bias broadcast to it  ->  (..., n, m)
+
+    >>> masked_scores(np.array([[1.0, np.nan]]), np.array([[True, False]]))
+    array([[  1., -inf]])
+    """
+    if bias is not None:
+        scores = scores + bias.astype(scores.dtype, copy=False)
+    if allowed is None:
+        return scores
+    return np.where(allowed, scores, _as(fill, scores))
+
+
+def softmax(scores: Array, empty: float = 0.0) -> Array:
+    """exp(s_ij) / Σ_j exp(s_ij) along the last axis; the row's maximum is subtracted first, so nothing overflows.
+
+    A row that is −∞ throughout has no softmax: it is filled with ``empty``.
+
+    scores (..., n, m)  ->  (..., n, m)
+
+    >>> softmax(np.array([[0.0, 0.0], [-np.inf, -np.inf]]))
+    array([[0.5, 0.5],
+           [0. , 0. ]])
+    """
+    if scores.dtype == object:
+        return _exact_softmax(scores, empty)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        top = scores.max(axis=-1, keepdims=True)
+        hidden = np.isneginf(top)
+        weights: Array = np.exp(scores - np.where(hidden, _as(0, scores), top))
+        total = weights.sum(axis=-1, keepdims=True)
+        weights /= np.where(hidden, _as(1, scores), total)
+    if empty != 0 and hidden.any():
+        weights = np.where(hidden, _as(empty, scores), weights)
+    return weights
+
+
+def _exact_softmax(scores: Array, empty: float) -> Array:
+    """The same over exact numbers, which cannot overflow: exp(−∞) is 0 there."""
+    powers = np.exp(scores)
+    total = powers.sum(axis=-1, keepdims=True)
+    hidden = total == 0
+    weights: Array = np.where(hidden, empty, powers / np.where(hidden, total + 1, total))
+    return weights
+
+
+def weighted_values(weights: Array, V: Array) -> Array:
+    """O = A V: o_i = Σ_j α_ij v_j. A key of weight 0 takes no part, whatever its value is (NaN, ∞).
+
+    weights (..., n, m), V (..., m, d_v)  ->  (..., n, d_v)
+
+    >>> weighted_values(np.array([[1.0, 0.0]]), np.array([[3.0], [np.nan]]))
+    array([[3.]])
+    """
+    if V.dtype == object or np.isfinite(V).all():
+        outputs: Array = weights @ V
+        return outputs
+    with np.errstate(invalid="ignore", over="ignore"):
+        terms = weights[..., :, :, None] * V[..., None, :, :]
+    selected: Array = np.where(weights[..., :, :, None] == 0, _as(0, V), terms).sum(axis=-2)
+    return selected
+
+
+def contributions(outputs: Array, W_O: Array) -> Array:
+    """O⁽ʳ⁾ W_r^O: what each head adds to MultiHead(Z); their sum over r, plus b_O, is the whole.
+
+    outputs (..., h, n, d_v), W_O (h·d_v, d_out)  ->  (..., h, n, d_out)
+
+    >>> contributions(np.array([[[1.0]], [[2.0]]]), np.array([[1.0], [10.0]])).ravel()
+    array([ 1., 20.])
+    """
+    heads, width = outputs.shape[-3], outputs.shape[-1]
+    shares: Array = outputs @ W_O.reshape(heads, width, -1)
+    return shares
+
+
+def rounded(x: Array, decimals: int, rule: str = "half_away") -> Array:
+    """x rounded to ``decimals``: ties go away from zero, as people round, or to the even digit (``half_even``).
+
+    What counts as a tie is decided on the shortest decimal that means the number: 0.285 is a tie, although the
+    binary number is a little below it.
+
+    >>> rounded(np.array([0.285, -2.5]), 2), rounded(np.array([0.5, 1.5]), 0, "half_even")
+    (array([ 0.29, -2.5 ]), array([0., 2.]))
+    """
+    from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, localcontext
+
+    step = Decimal(1).scaleb(-decimals)
+    mode = ROUND_HALF_EVEN if rule == "half_even" else ROUND_HALF_UP
+
+    def one(number: Any) -> float:
+        if not np.isfinite(number):
+            return float(number)
+        return float(Decimal(str(number)).quantize(step, mode)) + 0.0
+
+    with localcontext() as context:
+        context.prec = 400
+        flat = [one(number) for number in x.ravel()]
+    return np.array(flat, dtype=x.dtype).reshape(x.shape)
+
+
+def _as(number: Any, like: Array) -> Any:
+    """A number in the dtype of an array, so that float32 and float16 stay what they are."""
+    return number if like.dtype == object else like.dtype.type(number)

@@ -1,0 +1,414 @@
+"""Problem: an attention layer and its inputs, with every size agreed and checked once.
+
+Whatever the layout it was written in, a Problem holds its arrays in the row convention (Q = Z W), with fused
+heads: W_Q is (d_model, h·d_k), and head r is the r-th block of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli import masks, ops
+from attncli.errors import AttncliError, Collector
+from attncli.keys import HEAD_KEYS, KEYS
+from attncli.ops import Array
+from attncli.sizes import SCORE_LIKE, STARTS, Sizes
+
+if TYPE_CHECKING:
+    from attncli.written import Written
+
+WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
+"""Weights that ``weight_layout`` speaks of. W_a is no projection with an in and an out: it is always q W_a kᵀ."""
+
+_FINITE = ("Z", "memory", "memory_V", *WEIGHTS, "W_a", "v", "b", "b_Q", "b_K", "b_V", "b_O")
+
+_DIRECT: dict[str, tuple[str, ...]] = {
+    "Q": ("W_Q", "b_Q"),
+    "K": ("W_K", "b_K"),
+    "V": ("W_V", "b_V", "memory_V"),
+    "scores": ("Q", "K", "past_K", "extra_K", "W_a", "W_1", "W_2", "v", "b", "num_kv_heads"),
+    "scaled_scores": ("scores", "scale"),
+    "capped_scores": ("scaled_scores", "softcap"),
+    "masked_scores": ("capped_scores", "mask", "mask_fill"),
+    "weights": ("masked_scores",),
+    "outputs": ("weights", "V", "past_V", "extra_V"),
+    "concat": ("outputs",),
+}
+"""What has nothing to do once a stage is given."""
+
+
+class Problem:
+    """An attention problem, from the keys of a problem file: ``Problem(Z=..., W_Q=..., W_K=..., W_V=...)``.
+
+    Matrices are anything that numpy makes an array of, in the shapes of the table of keys; ``mask`` is "causal",
+    {"keep": M}, {"block": M}, {"add": M}, {"lengths": l}, {"window": w}, a bare matrix, or a list of these.
+
+    Raises AttncliError, or AttncliErrors with every independent mistake, where keys are unknown, shapes don't fit,
+    something is missing, or too much is given.
+
+    Sizes: ``n`` queries, ``m`` keys (cached ones included), ``d_model``, ``d_k``, ``d_v``, ``d_out`` (None where
+    unknown), ``num_heads`` (h), ``num_kv_heads`` (g), ``batch`` (leading axes).
+
+    >>> Problem(Q=[[1, 0]], K=[[1, 0], [0, 1]], V=[[1], [2]]).m
+    2
+    """
+
+    def __init__(
+        self, *, written: Mapping[str, Written] | None = None, factors: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (), exact: bool = False, **keys: Any,
+    ) -> None:  # fmt: skip
+        self.keys = {name: value for name, value in keys.items() if value is not None}
+        self.written = dict(written or {})
+        self.factors = dict(factors or {})
+        self.notes = tuple(notes)
+        self.exact = exact
+        _refuse_unknown(self.keys)
+        self._read_settings()
+        self._read_arrays()
+        self._refuse_superfluous()
+        self._agree_on_sizes()
+        self._read_heads_of_given()
+        self._read_mask()
+
+    def replace(self, **keys: Any) -> Problem:
+        """The same problem with some keys changed (None takes a key away)."""
+        side: dict[str, Any] = {
+            "written": self.written,
+            "factors": self.factors,
+            "notes": self.notes,
+            "exact": self.exact,
+        }
+        return Problem(**side, **{**self.keys, **keys})
+
+    # What is set: everything but the arrays
+
+    title: str | None
+    source: str | None
+    note: str | None
+    layout: str
+    columns: bool
+    """Whether a token is a column: ``layout: columns``."""
+    weight_layout: str
+    score: str
+    empty_rows: str
+    rounding: str
+    scale: float | None
+    softcap: float | None
+    mask_fill: float | None
+    round: int | None
+    per_head: bool
+    expect: Any
+    num_heads: int
+    num_kv_heads: int
+    heads_were_given: bool
+    tokens: tuple[str, ...] | None
+    memory_tokens: tuple[str, ...] | None
+    mask: masks.Mask | None
+    given: dict[str, Array]
+    """The stages that the problem starts at, in canonical axes."""
+    parts: dict[str, Array]
+    """past_K, past_V, extra_K, extra_V, with their head axis."""
+
+    def _read_settings(self) -> None:
+        errors, get = Collector(), self.keys.get
+        self.title, self.source, self.note = get("title"), get("source"), get("note")
+        self.layout = _choice(self.keys, "layout", errors)
+        self.columns = self.layout == "columns"
+        default = "out_in" if self.columns else "in_out"
+        self.weight_layout = _choice(self.keys, "weight_layout", errors) if get("weight_layout") else default
+        self.score = _choice(self.keys, "score", errors)
+        self.empty_rows = _choice(self.keys, "empty_rows", errors)
+        self.rounding = _choice(self.keys, "rounding", errors)
+        self.dtype: np.dtype[Any] = np.dtype(object if self.exact else _choice(self.keys, "dtype", errors))
+        self.scale = _number(self.keys, "scale", errors)
+        self.softcap = _number(self.keys, "softcap", errors, positive=True)
+        self.mask_fill = _number(self.keys, "mask_fill", errors)
+        self.round = _count(self.keys, "round", errors, least=0)
+        self.per_head = bool(get("per_head", False))
+        self.expect = get("expect")
+        self._read_head_counts(errors)
+        errors.raise_any()
+
+    def _read_head_counts(self, errors: Collector) -> None:
+        given, kv_given = (_count(self.keys, name, errors) for name in ("num_heads", "num_kv_heads"))
+        if self.keys.get("per_head"):
+            given = given or self._head_axis("Q", "outputs")
+            kv_given = kv_given or self._head_axis("K", "V")
+        if given is None and "heads" in self.keys:
+            given = len(self.keys["heads"])
+        given = given or self._head_axis(*SCORE_LIKE)
+        self.heads_were_given = given is not None
+        self.num_heads = given or 1
+        self.num_kv_heads = kv_given or self.num_heads
+        if self.num_heads % self.num_kv_heads:
+            errors.add(AttncliError(
+                f"num_heads = {self.num_heads} is no multiple of num_kv_heads = {self.num_kv_heads}",
+                hint="Each key/value head serves the same number of query heads.", key="num_kv_heads",
+            ))  # fmt: skip
+
+    def _head_axis(self, *names: str) -> int | None:
+        """The size of the third axis from last, of the first of these keys that has one."""
+        shapes = [_shape(self.keys[name]) for name in names if name in self.keys]
+        return next((shape[-3] for shape in shapes if len(shape) > 2), None)
+
+    # The arrays, in rows
+
+    def _read_arrays(self) -> None:
+        errors = Collector()
+        arrays: dict[str, Array] = {}
+        raw = dict(self.keys)
+        if "heads" in raw:
+            with errors.collect():
+                raw |= _fused(raw, self.num_heads, self.columns, self.weight_layout)
+        for name, key in KEYS.items():
+            if name in raw and key.kind in ("matrix", "vector"):
+                with errors.collect():
+                    arrays[name] = self._array(name, raw[name], key.kind)
+        errors.raise_any()
+        self.arrays = arrays
+        self.tokens = _labels(self.keys, "tokens")
+        self.memory_tokens = _labels(self.keys, "memory_tokens")
+
+    def _array(self, name: str, value: Any, kind: str) -> Array:
+        try:
+            with np.errstate(over="ignore"):  # a number beyond float16 is its infinity, and shown as such
+                array = np.asarray(value, dtype=self.dtype)
+        except (ValueError, TypeError):
+            raise AttncliError(f"{name} is no matrix of numbers with rows of one length", key=name) from None
+        array = _as_matrix(name, array) if kind == "matrix" else _as_vector(name, array)
+        if array.size == 0:
+            raise AttncliError(f"{name} is empty: it has shape {array.shape}", key=name)
+        if name in _FINITE and not self.exact and not np.isfinite(np.asarray(value, dtype=float)).all():
+            raise self._not_finite(name, np.asarray(value, dtype=float))
+        return array.swapaxes(-1, -2) if kind == "matrix" and self.stored_transposed(name) else array
+
+    def _not_finite(self, name: str, array: Array) -> AttncliError:
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        cell = ",".join(str(i + 1) for i in index)
+        written = self.written.get(name)
+        where = written.place(index) if written else None
+        found = "NaN" if np.isnan(array[index]) else f"{array[index]}"
+        what = f"{name}[{cell}] is {found}: inputs and weights are finite numbers"
+        return AttncliError(what, key=name, where=where)
+
+    def stored_transposed(self, name: str) -> bool:
+        """Whether a key's matrix is written as the transpose of what is held here."""
+        if name in WEIGHTS:
+            return self.weight_layout == "out_in"
+        return self.columns and name != "W_a"
+
+    def __getattr__(self, name: str) -> Any:
+        """Z, W_Q, b_O ...: a key's array in rows, or None where the problem has none."""
+        if name in KEYS and KEYS[name].kind in ("matrix", "vector"):
+            return self.__dict__.get("arrays", {}).get(name)
+        raise AttributeError(name)
+
+    def _refuse_superfluous(self) -> None:
+        errors = Collector()
+        for stage in STARTS:
+            if stage not in self.arrays:
+                continue
+            idle = [name for name in _made_idle(stage) if name in self.keys or (name in self.arrays)]
+            if idle:
+                either = f"Drop {_and(idle)}, or drop {stage}, which is then computed."
+                what = f"{stage} is given, so {_and(idle)} {'has' if len(idle) == 1 else 'have'} nothing to do"
+                errors.add(AttncliError(what, hint=either, key=idle[0]))
+        errors.raise_any()
+        Sizes(self).refuse_unused_and_missing()
+
+    def _agree_on_sizes(self) -> None:
+        sizes = Sizes(self)
+        sizes.agree()
+        for name in ("n", "m", "d_model", "d_memory", "d_k", "d_v", "d_out", "past", "extra", "batch"):
+            setattr(self, name, getattr(sizes, name))
+        if self.memory_tokens is None and self.tokens and not self.is_cross and sizes.m == sizes.n:
+            self.memory_tokens = self.tokens
+
+    n: int
+    m: int
+    d_model: int | None
+    d_memory: int | None
+    d_k: int | None
+    d_v: int | None
+    d_out: int | None
+    past: int
+    extra: int
+    batch: tuple[int, ...]
+
+    @property
+    def is_cross(self) -> bool:
+        """Whether keys and values come from elsewhere than the queries."""
+        return self.memory is not None or (self.Z is None and (self.Q is not None or self.K is not None))
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the scores are scaled: score is scaled_dot, or a scale is given."""
+        return self.score == "scaled_dot" or self.scale is not None
+
+    def _read_heads_of_given(self) -> None:
+        """The given stages, and cached keys and values, with their head axis: (batch.., head, row, column)."""
+        heads = {"Q": self.num_heads, "outputs": self.num_heads}
+        self.given, self.parts = {}, {}
+        for name in (*STARTS, "past_K", "past_V", "extra_K", "extra_V"):
+            if (array := self.arrays.get(name)) is None:
+                continue
+            if name in SCORE_LIKE:
+                array = array if array.ndim > 2 else array[None]
+            elif name != "concat" and not self.per_head:
+                array = ops.split_heads(array, heads.get(name, self.num_kv_heads))
+            (self.given if name in STARTS else self.parts)[name] = array
+
+    def _read_mask(self) -> None:
+        spec = self.keys.get("mask")
+        m = self.m - self.extra
+        frame = masks.Frame(self.n, m, self.num_heads, self.batch, self.past, self.extra, self.columns)
+        self.mask = None if spec is None else masks.build(spec, frame)
+
+    def head_block(self, name: str, head: int) -> Array:
+        """One head's own weights or bias (0-based): W_Q, W_K, W_V, b_Q ... by columns, W_O by rows."""
+        heads = self.num_heads if name in ("W_Q", "b_Q", "W_O") else self.num_kv_heads
+        array = self.arrays[name]
+        axis = 0 if name == "W_O" else -1
+        block: Array = np.split(array, heads, axis=axis)[head]
+        return block
+
+
+def _refuse_unknown(keys: Mapping[str, Any]) -> None:
+    errors = Collector()
+    for name in keys:
+        if name not in KEYS or name == "from":
+            errors.add(unknown_key(name))
+    errors.raise_any()
+
+
+def unknown_key(name: str, known: Sequence[str] = tuple(KEYS), path: str | None = None) -> AttncliError:
+    """The error for a key that is none of ``known``, with the nearest that is."""
+    from difflib import get_close_matches
+
+    plain = {one.lower().replace("_", ""): one for one in known}
+    close = get_close_matches(name.lower().replace("_", ""), plain, 1, cutoff=0.5)
+    hint = f"Did you mean {plain[close[0]]}?" if close else f"Known keys: {', '.join(known)}."
+    return AttncliError(f"unknown key {name!r}", hint=hint, key=path or name)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(value)
+    except ValueError:  # ragged: said where the matrix is read
+        return ()
+
+
+def _choice(keys: Mapping[str, Any], name: str, errors: Collector) -> str:
+    choices = KEYS[name].choices
+    value = keys.get(name, choices[0])
+    if value not in choices:
+        errors.add(AttncliError(f"{name} is {value!r}, and may be {', '.join(choices)}", key=name))
+        return choices[0]
+    return str(value)
+
+
+def _number(keys: Mapping[str, Any], name: str, errors: Collector, positive: bool = False) -> Any:
+    value = keys.get(name)
+    if value is None or (not isinstance(value, (str, bool)) and np.ndim(value) == 0):
+        finite = value is None or not isinstance(value, (int, float, np.generic)) or np.isfinite(value)
+        if finite and not (positive and value is not None and value <= 0):
+            return value
+    errors.add(AttncliError(f"{name} takes a {'positive ' if positive else ''}finite number, not {value!r}", key=name))
+    return None
+
+
+def _count(keys: Mapping[str, Any], name: str, errors: Collector, least: int = 1) -> int | None:
+    value = keys.get(name)
+    if value is None:
+        return None
+    whole = not isinstance(value, (str, bool)) and np.ndim(value) == 0 and float(value).is_integer()
+    if not whole or not least <= float(value) <= 10**6:
+        errors.add(AttncliError(f"{name} takes a whole number from {least} on, not {value!r}", key=name))
+        return None
+    return int(value)
+
+
+def _labels(keys: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    value = keys.get(name)
+    if isinstance(value, str):
+        raise AttncliError(f"{name} is a list of labels", hint=f"Write {name}: [{value}]", key=name)
+    return None if value is None else tuple(str(label) for label in value)
+
+
+def _as_matrix(name: str, array: Array) -> Array:
+    if array.ndim == 0:
+        raise AttncliError(f"{name} is a single number, not a matrix", hint=f"A 1 × 1 matrix is [[{array}]].", key=name)
+    return array[None] if array.ndim == 1 else array
+
+
+def _as_vector(name: str, array: Array) -> Array:
+    if array.ndim == 0 or array.ndim - sum(size == 1 for size in array.shape) > 1:
+        raise AttncliError(f"{name} has shape {array.shape}, and is one row of numbers", key=name)
+    return array.ravel()
+
+
+def _made_idle(stage: str) -> list[str]:
+    """Everything that has nothing to do when a stage is given, also what only what it replaces would use."""
+    idle: list[str] = []
+    for name in _DIRECT.get(stage, ()):
+        idle += [name, *_made_idle(name)]
+    return idle
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _fused(keys: Mapping[str, Any], heads: int, columns: bool, weight_layout: str) -> dict[str, Any]:
+    """`heads:` as fused matrices, in the same layout: the heads' blocks side by side (W_O: on top of each other)."""
+    errors, fused = Collector(), {}
+    entries: Sequence[Mapping[str, Any]] = keys["heads"]
+    if not isinstance(entries, Sequence) or not entries or not all(isinstance(entry, Mapping) for entry in entries):
+        raise AttncliError("heads is a list of {W_Q, W_K, W_V}, one entry a head", key="heads")
+    if len(entries) != heads:
+        raise AttncliError(f"num_heads is {heads}, but heads has {len(entries)} entries", key="num_heads")
+    if keys.get("num_kv_heads") not in (None, heads):
+        raise AttncliError(
+            "heads: gives each head its own keys and values, so num_kv_heads has nothing to do", key="num_kv_heads",
+            hint="For grouped-query attention give fused W_Q, W_K, W_V with num_heads and num_kv_heads.",
+        )  # fmt: skip
+    for r, entry in enumerate(entries, 1):
+        for name in entry:
+            if name not in HEAD_KEYS:
+                errors.add(unknown_key(str(name), HEAD_KEYS, f"heads.{r}.{name}"))
+    for name in HEAD_KEYS:
+        with errors.collect():
+            if any(name in entry for entry in entries):
+                fused[name] = _fused_key(name, keys, entries, columns, weight_layout)
+    errors.raise_any()
+    return fused
+
+
+def _fused_key(
+    name: str, keys: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], columns: bool, weight_layout: str
+) -> Array:
+    if name in keys:
+        raise AttncliError(f"{name} is given both in heads and beside it", hint="Drop one of the two.", key=name)
+    blocks: list[Array] = []
+    for r, entry in enumerate(entries, 1):
+        path = f"heads.{r}.{name}"
+        if name not in entry:
+            raise AttncliError(f"head {r} has no {name}, and another head has one", key=f"heads.{r}")
+        try:
+            block = np.asarray(entry[name])
+        except ValueError:
+            block = np.asarray(None)
+        if block.dtype.kind not in "biufO" or (block.dtype == object and block.ndim == 0):
+            raise AttncliError(f"{name} is no matrix of numbers with rows of one length", key=path)
+        block = np.atleast_2d(block) if name[0] == "W" else block.ravel()
+        if blocks and block.shape != blocks[0].shape:
+            what = f"{name} of head {r} has shape {block.shape}, and that of head 1 {blocks[0].shape}"
+            hint = "Its transpose fits." if block.T.shape == blocks[0].shape else "All heads have the same sizes."
+            raise AttncliError(what, hint=hint, key=path)
+        blocks.append(block)
+    stored_out_in = name[0] == "W" and weight_layout == "out_in"
+    on_top = (name == "W_O") != stored_out_in
+    return np.concatenate(blocks, axis=0 if on_top or name[0] == "b" else -1)
