@@ -6,7 +6,8 @@ Arrays are in the row convention and broadcast to (batch.., h, n, m).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,25 +20,75 @@ CAUSAL = ("top-left", "bottom-right")
 
 
 @dataclass(frozen=True)
+class Band:
+    """A causal mask or a window: query i, which stands at key p = i + offset, sees the keys p - left to p + right.
+
+    Kept as three numbers, so that a long sequence needs no n × m array until somebody asks for one. The ``extra``
+    keys behind the m that it speaks of are always seen.
+    """
+
+    offset: Array
+    left: float
+    right: float
+    n: int
+    m: int
+    extra: int = 0
+
+    def rows(self, start: int, stop: int) -> Array:
+        """The rows start to stop (0-based, stop excluded): (batch.., 1, rows, m + extra)."""
+        position = (np.asarray(self.offset)[..., None] + np.arange(start, min(stop, self.n)))[..., None, :, None]
+        keys = np.arange(self.m + self.extra)
+        within: Array = (keys >= position - self.left) & (keys <= position + self.right)
+        return within | (keys >= self.m) if self.extra else within
+
+
+@dataclass(frozen=True)
 class Mask:
     """What a problem's masks come to, all of them applied.
 
-    ``allowed``: True where a query may attend, None where all may; ``bias``: finite numbers added to the scores,
-    or None; ``parts``: each mask in the words in which it was asked for.
+    ``selected``: True where a query may attend, None where all may; ``bias``: finite numbers added to the scores,
+    or None; ``parts``: each mask in the words in which it was asked for; ``bands`` hide keys besides.
     """
 
-    allowed: Array | None = None
+    selected: Array | None = None
     bias: Array | None = None
     parts: tuple[str, ...] = ()
+    bands: tuple[Band, ...] = ()
 
     def __and__(self, other: Mask) -> Mask:
-        allowed = self.allowed if other.allowed is None else other.allowed
-        if self.allowed is not None and other.allowed is not None:
-            allowed = self.allowed & other.allowed
         bias = self.bias if other.bias is None else other.bias
         if self.bias is not None and other.bias is not None:
             bias = self.bias + other.bias
-        return Mask(allowed, bias, self.parts + other.parts)
+        selected = _both(self.selected, other.selected)
+        return Mask(selected, bias, self.parts + other.parts, self.bands + other.bands)
+
+    @property
+    def hides(self) -> bool:
+        """Whether it can hide anything at all; a mask that only adds numbers can't."""
+        return self.selected is not None or bool(self.bands)
+
+    @cached_property
+    def allowed(self) -> Array | None:
+        """True where a query may attend, broadcasting to (batch.., h, n, m); None where all may."""
+        return self.rows(0, self.bands[0].n if self.bands else 1 << 62)[0]
+
+    def rows(self, start: int, stop: int) -> tuple[Array | None, Array | None]:
+        """``allowed`` and ``bias`` for the queries start to stop (0-based, stop excluded)."""
+        allowed = _rows_of(self.selected, start, stop)
+        for band in self.bands:
+            allowed = _both(allowed, band.rows(start, stop))
+        return allowed, _rows_of(self.bias, start, stop)
+
+
+def _both(one: Array | None, other: Array | None) -> Array | None:
+    if one is None or other is None:
+        return other if one is None else one
+    both: Array = one & other
+    return both
+
+
+def _rows_of(array: Array | None, start: int, stop: int) -> Array | None:
+    return array if array is None or array.ndim < 2 or array.shape[-2] == 1 else array[..., start:stop, :]
 
 
 @dataclass(frozen=True)
@@ -70,10 +121,12 @@ def build(spec: Any, frame: Frame) -> Mask:
     frame = Frame(**{**frame.__dict__, "positions": _positions(specs, frame)})
     readings = [_reading(one, key) for one, key in zip(specs, keys, strict=True)]
     exact = [_one(kind, value, options, frame, key) for (kind, value, options), key in zip(readings, keys, strict=True)]
-    hidden = [~mask.allowed for mask in exact if isinstance(mask, Mask) and mask.allowed is not None]
     mask = Mask()
     for one in exact:
-        mask &= one if isinstance(one, Mask) else one(hidden)
+        mask &= one if isinstance(one, Mask) else Mask()
+    whole = mask
+    for one in exact:
+        mask &= Mask() if isinstance(one, Mask) else one(whole)
     return _with_extra(mask, frame)
 
 
@@ -91,7 +144,8 @@ def _with_extra(mask: Mask, frame: Frame) -> Mask:
         array = np.broadcast_to(array, (*array.shape[:-1], frame.m))
         return np.concatenate([array, np.full((*array.shape[:-1], frame.extra), value, array.dtype)], axis=-1)
 
-    return Mask(widened(mask.allowed, True), widened(mask.bias, 0), mask.parts)
+    bands = tuple(replace(band, extra=frame.extra) for band in mask.bands)
+    return Mask(widened(mask.selected, True), widened(mask.bias, 0), mask.parts, bands)
 
 
 def _reading(spec: Any, key: str) -> tuple[str, Any, Mapping[str, Any]]:
@@ -190,9 +244,9 @@ def _fitted(
     columns = frame.m - matrix.shape[-1]
     padded = np.concatenate([matrix, np.full((*matrix.shape[:-1], columns), missing, matrix.dtype)], axis=-1)
 
-    def when_others_are_known(hidden: Sequence[Array]) -> Mask:
-        beyond = options.get("beyond") == "hide"
-        if not beyond and not any(h[..., -columns:].all() for h in hidden if h.shape[-1] == frame.m):
+    def when_others_are_known(others: Mask) -> Mask:
+        hidden = others.allowed is not None and not others.allowed[..., -columns:].any()
+        if options.get("beyond") != "hide" and not hidden:
             raise _misfit(matrix, frame, key)
         return make(padded)
 
@@ -237,27 +291,24 @@ def _window(value: Any, options: Mapping[str, Any], frame: Frame, key: str) -> M
         hint = "{window: w} is w keys on each side; {window: [left, right]} counts them apart; -1 is no bound."
         raise AttncliError("window takes a whole number, or two", hint=hint, key=key)
     left, right = (np.inf if side is None or side < 0 else int(side) for side in sides)
-    keys, queries = _grid(options, frame, key, "window")
-    allowed = (keys >= queries - left) & (keys <= queries + right)
+    band = Band(_offset(options, frame, key, "window"), left, right, frame.n, frame.m)
     text = [("all" if np.isinf(side) else str(side)) for side in (left, right)]
-    return Mask(allowed, None, (f"window: {text[0]} keys to the left, {text[1]} to the right",))
+    return Mask(None, None, (f"window: {text[0]} keys to the left, {text[1]} to the right",), (band,))
 
 
 def _causal(value: Any, options: Mapping[str, Any], frame: Frame, key: str) -> Mask:
-    keys, queries = _grid({**options, "causal": value}, frame, key, "causal")
+    offset = _offset({**options, "causal": value}, frame, key, "causal")
     corner = f" ({value})" if value in CAUSAL else ""
-    return Mask(keys <= queries, None, (f"causal{corner}",))
+    return Mask(None, None, (f"causal{corner}",), (Band(offset, np.inf, 0, frame.n, frame.m),))
 
 
-def _grid(options: Mapping[str, Any], frame: Frame, key: str, kind: str) -> tuple[Array, Array]:
-    """Key positions (m) and the query positions (batch.., 1, n, 1) that they are compared with."""
+def _offset(options: Mapping[str, Any], frame: Frame, key: str, kind: str) -> Array:
+    """At which key the first query stands: shape () or batch."""
     if options.get("offset") is not None:
-        offset = per_batch(options["offset"], frame, key, "offset")
-    elif kind == "causal":
-        offset = np.asarray(_corner(options.get("causal"), frame, key))
-    else:
-        offset = np.asarray(frame.past if frame.positions is None else frame.positions)
-    return np.arange(frame.m), (offset[..., None] + np.arange(frame.n))[..., None, :, None]
+        return per_batch(options["offset"], frame, key, "offset")
+    if kind == "causal":
+        return np.asarray(_corner(options.get("causal"), frame, key))
+    return np.asarray(frame.past if frame.positions is None else frame.positions)
 
 
 def _corner(value: Any, frame: Frame, key: str) -> int:

@@ -118,7 +118,7 @@ def _masked_formula(problem: Problem) -> str:
     text = _before_mask(problem)
     if mask is not None and mask.bias is not None:
         text += " + mask"
-    if mask is None or mask.allowed is None:
+    if mask is None or not mask.hides:
         return text
     hidden = "-inf" if problem.mask_fill is None else f"{problem.mask_fill:g}"
     return f'{text} "where allowed," {hidden} "elsewhere"'
