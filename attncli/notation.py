@@ -1,4 +1,4 @@
-"""Formulas, kept once in a small ASCII notation, and written as Unicode, LaTeX or plain ASCII.
+"""Formulas, kept once in a small ASCII notation, and written as Unicode, LaTeX, MathML or plain ASCII.
 
 The notation is what one would type: ``S~^(r) = S^(r) / sqrt(d_k)``, ``Q^(r) K^(r)^T``, ``Z W_r^Q + b_r^Q``.
 A name may carry a tilde, subscripts and superscripts; ``-inf`` is minus infinity, ``*`` a product dot, and what
@@ -8,7 +8,7 @@ stands in double quotes is words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _TOKEN = re.compile(
@@ -102,7 +102,9 @@ def _latex(token: Token) -> str:
         case "name":
             return _latex_name(token)
         case "text":
-            return rf"\text{{{token.text}}}".replace("_", r"\_")
+            return rf"\text{{ {token.text} }}".replace("_", r"\_")
+        case "number":
+            return r"\ldots " if token.text == ".." else token.text
         case "other":
             return {"*": r"\cdot ", "·": r"\cdot ", "−": "-"}.get(token.text, token.text)
     return token.text
@@ -127,3 +129,57 @@ def _latex_name(token: Token) -> str:
         inner = r"\top" if script == "T" else rf"\text{{{script}}}" if script.isalpha() and len(script) > 1 else script
         text += f"{mark}{inner}" if len(inner) == 1 else f"{mark}{{{inner}}}"
     return text
+
+
+def mathml(formula: str) -> str:
+    """The formula as a MathML element, of the parts that MathML Core has, for a page.
+
+    >>> mathml("S~ / sqrt(d_k)")
+    '<math><mover><mi>S</mi><mo>~</mo></mover><mo>/</mo><msqrt><msub><mi>d</mi><mi>k</mi></msub></msqrt></math>'
+    """
+    return f"<math>{_mathml_row(formula)}</math>"
+
+
+def _mathml_row(formula: str) -> str:
+    return "".join(map(_mathml, tokens(formula)))
+
+
+def _mathml(token: Token) -> str:
+    match token.kind:
+        case "inf":
+            return "<mo>−</mo><mi>∞</mi>"
+        case "root":
+            return f"<msqrt>{_mathml_row(token.text)}</msqrt>"
+        case "name":
+            return _mathml_name(token)
+        case "text":
+            return f"<mtext>\u00a0{_escaped(token.text)}\u00a0</mtext>"
+        case "number":
+            return "<mo>…</mo>" if token.text == ".." else f"<mn>{token.text}</mn>"
+        case "space":
+            return ""
+    return f"<mo>{_escaped(_UNICODE.get(token.text, token.text))}</mo>"
+
+
+def _mathml_name(token: Token) -> str:
+    """A name with its tilde and its scripts: those of one kind stand side by side, ``K^(r)^T`` as K⁽ʳ⁾ᵀ."""
+    base = "<mo>∑</mo>" if token.text == "sum" else f"<mi>{token.text}</mi>"
+    if token.tilde:
+        base = f"<mover>{base}<mo>~</mo></mover>"
+    below, above = (_mathml_scripts(text for m, text in token.scripts if m == mark) for mark in "_^")
+    if below and above:
+        return f"<msubsup>{base}{below}{above}</msubsup>"
+    if below or above:
+        tag = "msub" if below else "msup"
+        return f"<{tag}>{base}{below or above}</{tag}>"
+    return base
+
+
+def _mathml_scripts(texts: Iterable[str]) -> str:
+    parts = [f"<mi>{'⊤' if text == 'T' else text}</mi>" if text.isalpha() else _mathml_row(text) for text in texts]
+    joined = "".join(parts)
+    return joined if len(parts) < 2 and "(" not in joined else f"<mrow>{joined}</mrow>"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
