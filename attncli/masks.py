@@ -235,7 +235,8 @@ def _fitted(
     """The mask of a matrix that fits the frame; a short one waits for what the other masks hide."""
     if frame.columns and matrix.ndim >= 2:
         matrix = matrix.swapaxes(-1, -2)
-    short = matrix.ndim > 0 and 1 < matrix.shape[-1] < frame.m
+    hide = options.get("beyond") == "hide"
+    short = matrix.ndim > 0 and (0 if hide else 1) < matrix.shape[-1] < frame.m
     size = (*matrix.shape[:-1], frame.m) if short else matrix.shape
     if not _fits(size, frame):
         raise _misfit(matrix, frame, key)
@@ -246,7 +247,7 @@ def _fitted(
 
     def when_others_are_known(others: Mask) -> Mask:
         hidden = others.allowed is not None and not others.allowed[..., -columns:].any()
-        if options.get("beyond") != "hide" and not hidden:
+        if not hide and not hidden:
             raise _misfit(matrix, frame, key)
         return make(padded)
 
