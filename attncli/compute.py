@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import ops
+from attncli import blocks, ops
 from attncli.errors import AttncliError
-from attncli.stages import STAGES, Stage, is_present, needed, present, with_cache
+from attncli.memory import refuse_beyond_memory
+from attncli.stages import SCORES, STAGES, Stage, is_present, needed, present, with_cache
 
 if TYPE_CHECKING:
+    from attncli.blocks import Progress
     from attncli.ops import Array
     from attncli.problem import Problem
 
@@ -43,11 +45,14 @@ class Result(Mapping[str, "Array"]):
         return f"<Result: {shapes}>"
 
 
-def compute(problem: Problem, stages: Iterable[str] | None = None) -> Result:
-    """The stages of a problem (all that it has but those on request, or those named), and what they need.
+def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Progress | None = None) -> Result:
+    """The stages of a problem: all that it has but those on request, or those named.
 
-    Raises AttncliError where a stage doesn't exist, where the problem doesn't have it, or (``empty_rows: error``)
-    where a query may attend to nothing.
+    Only what they need is computed, and dropped when nothing needs it any more; a last stage that is wanted alone
+    is made by blocks of rows where the scores are many. ``progress`` is told the share that is done.
+
+    Raises AttncliError where a stage doesn't exist, where the problem doesn't have it, where it would not fit into
+    memory, or (``empty_rows: error``) where a query may attend to nothing.
 
     >>> from attncli.problem import Problem
     >>> one = [[1.0, 0.0], [0.0, 1.0]]
@@ -55,11 +60,22 @@ def compute(problem: Problem, stages: Iterable[str] | None = None) -> Result:
     [[[0.5, 0.5], [0.5, 0.5]]]
     """
     wanted = wanted_stages(problem, stages)
+    if blocks.fits(problem, wanted):
+        refuse_beyond_memory(problem, wanted)
+        array, empty = blocks.compute_last(problem, wanted[0], progress)
+        return Result(problem, {wanted[0]: array}, (*problem.notes, *_on_empty_rows(problem, empty)))
+    order = _order(problem, wanted)
+    refuse_beyond_memory(problem, order)
     values: dict[str, Array] = {}
-    for name in _order(problem, wanted):
+    notes = list(problem.notes)
+    for done, name in enumerate(order, 1):
         values[name] = made(problem, name, values)
-    notes = (*problem.notes, *_notes(problem, values))
-    return Result(problem, {name: values[name] for name in STAGES if name in wanted}, notes)
+        notes += _notes_on(problem, name, values[name])
+        still = {need for later in order[done:] for need in _needs(problem, later)}
+        values = {kept: array for kept, array in values.items() if kept in still or kept in wanted}
+        if progress:
+            progress(done / len(order))
+    return Result(problem, {name: values[name] for name in STAGES if name in wanted}, tuple(notes))
 
 
 def made(problem: Problem, name: str, values: Mapping[str, Array]) -> Array:
@@ -112,6 +128,10 @@ def why_absent(problem: Problem, stage: Stage) -> str:
     return "what it is computed from is not given"
 
 
+def _needs(problem: Problem, name: str) -> tuple[str, ...]:
+    return () if name in problem.given else needed(problem, name) or ()
+
+
 def _order(problem: Problem, wanted: Iterable[str]) -> list[str]:
     """The wanted stages and all that they need, in the table's order."""
     todo, found = list(wanted), set()
@@ -119,38 +139,31 @@ def _order(problem: Problem, wanted: Iterable[str]) -> list[str]:
         name = todo.pop()
         if name not in found:
             found.add(name)
-            todo += () if name in problem.given else needed(problem, name) or ()
+            todo += _needs(problem, name)
     return [name for name in STAGES if name in found]
 
 
-def _notes(problem: Problem, values: Mapping[str, Array]) -> list[str]:
-    notes = []
-    source = next(
-        (name for name in ("masked_scores", "capped_scores", "scaled_scores", "scores") if name in values), None
-    )
-    if source and problem.dtype != object:
-        empty = np.asarray(np.isneginf(values[source]).all(axis=-1))
-        if empty.any():
-            notes.append(_empty_rows(problem, empty))
-    for name, array in values.items():
-        if problem.dtype == np.float16 and name in ("Q", "K", "V", "scores") and np.isinf(array).any():
-            notes.append(f"{name} overflows float16, whose largest number is 65504")
-            break
-    return notes
+def _notes_on(problem: Problem, name: str, array: Array) -> list[str]:
+    """What a person should read beside a stage: a float16 overflow, queries that may attend to nothing."""
+    if problem.dtype == np.float16 and name in ("Q", "K", "V", "scores") and np.isinf(array).any():
+        return [f"{name} overflows float16, whose largest number is 65504"]
+    source = next((score for score in SCORES if is_present(problem, score)), None)
+    if name != source or problem.dtype == object or not (problem.mask or problem.given):
+        return []
+    return _on_empty_rows(problem, np.asarray(np.isneginf(array.max(axis=-1))))
 
 
-def _empty_rows(problem: Problem, empty: Array) -> str:
-    """What is said of queries that may attend to nothing; raises where the problem asks for that."""
+def _on_empty_rows(problem: Problem, empty: Array) -> list[str]:
+    """What is said of queries that may attend to nothing, (batch.., h, n); raises where the problem asks for that."""
+    if not empty.any():
+        return []
     rows = sorted({int(index[-1]) + 1 for index in np.argwhere(empty)})
     named = ", ".join(map(str, rows[:5])) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
-    who = f"{'query' if len(rows) == 1 else 'queries'} {named} may attend to nothing"
-    everywhere = np.asarray(empty.all(axis=tuple(range(empty.ndim - 1))))
-    if not everywhere[rows[0] - 1]:
-        places = "batch entries" if problem.batch else "heads"
-        who += f" (in some {places})"
+    one = len(rows) == 1
+    who = f"{'query' if one else 'queries'} {named} may attend to nothing"
+    if not empty[..., [row - 1 for row in rows]].all():
+        who += f" (in some {'batch entries' if problem.batch else 'heads'})"
     if problem.empty_rows == "error":
         raise AttncliError(who, hint="empty_rows: zero (the default) or nan says what to put there.", key="mask")
     put = "NaN" if problem.empty_rows == "nan" else "zeros"
-    return (
-        f"{who}: its weights and outputs are {put}" if len(rows) == 1 else f"{who}: their weights and outputs are {put}"
-    )
+    return [f"{who}: {'its' if one else 'their'} weights and outputs are {put}"]

@@ -189,6 +189,46 @@ def weighted_values(weights: Array, V: Array) -> Array:
     return selected
 
 
+def attend(
+    Q: Array, K: Array, V: Array, *, allowed: Array | None = None, bias: Array | None = None,
+    fill: float | None = None, softcap: float | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Outputs of some query rows in one go, in place: softmax(cap(Q Kᵀ) + mask) V, Q being scaled already.
+
+    V carries a last column of ones, so that the product gives each row's sum of exponentials, by which the d_v
+    columns are divided (rather than the m weights). Keys that no row may attend to are left out from the start.
+
+    Q (rows, d_k), K (m, d_k), V (m, d_v + 1), allowed and bias broadcast to (rows, m)
+    ->  (rows, d_v), and which rows may attend to nothing (rows)
+
+    >>> outputs, empty = attend(np.zeros((1, 1)), np.zeros((2, 1)), np.array([[1.0, 1.0], [3.0, 1.0]]))
+    >>> outputs.tolist(), empty.tolist()
+    ([[2.0]], [False])
+    """
+    if allowed is not None and fill is None:
+        seen = np.flatnonzero(allowed.any(axis=0)) if allowed.ndim > 1 else np.flatnonzero(allowed)
+        if len(seen) < len(K) and len(seen):
+            keys = slice(int(seen[0]), int(seen[-1]) + 1)
+            K, V, allowed = K[keys], V[keys], allowed[..., keys]
+            bias = bias if bias is None else bias[..., keys]
+    scores = Q @ K.T
+    if softcap is not None:
+        scores /= _as(softcap, scores)
+        np.tanh(scores, out=scores)
+        scores *= _as(softcap, scores)
+    if bias is not None:
+        scores += bias.astype(scores.dtype, copy=False)
+    if allowed is not None and not allowed.all():
+        np.copyto(scores, _as(-np.inf if fill is None else fill, scores), where=~allowed)
+    top = scores.max(axis=-1, keepdims=True)
+    empty = np.isneginf(top)
+    scores -= np.where(empty, _as(0, scores), top)
+    with np.errstate(under="ignore"):
+        np.exp(scores, out=scores)
+    sums = scores @ V
+    return sums[:, :-1] / np.where(empty, _as(1, scores), sums[:, -1:]), empty[:, 0]
+
+
 def contributions(outputs: Array, W_O: Array) -> Array:
     """O⁽ʳ⁾ W_r^O: what each head adds to MultiHead(Z); their sum over r, plus b_O, is the whole.
 

@@ -181,8 +181,12 @@ class Problem:
         array = _as_matrix(name, array) if kind == "matrix" else _as_vector(name, array)
         if array.size == 0:
             raise AttncliError(f"{name} is empty: it has shape {array.shape}", key=name)
-        if name in _FINITE and not self.exact and not np.isfinite(np.asarray(value, dtype=float)).all():
-            raise self._not_finite(name, np.asarray(value, dtype=float))
+        if (
+            name in _FINITE and not self.exact and not np.isfinite(array.min() + array.max())
+        ):  # NaN spreads through both
+            written = np.asarray(value, dtype=float)  # a number too large for the dtype is finite as written
+            if not np.isfinite(written).all():
+                raise self._not_finite(name, written)
         return array.swapaxes(-1, -2) if kind == "matrix" and self.stored_transposed(name) else array
 
     def _not_finite(self, name: str, array: Array) -> AttncliError:

@@ -55,6 +55,17 @@ class Stage:
         """The formula as this problem has it: its biases, its memory, its score, its layout."""
         return "given" if self.name in problem.given else _plain(self.formula(problem), problem)
 
+    def shape(self, problem: Problem) -> tuple[int, ...]:
+        """The shape of the array in the row convention, batch axes first."""
+        p = problem
+        sizes = {
+            "h": p.num_heads, "g": p.num_kv_heads, "n": p.n, "m": p.m, "d_k": p.d_k, "d_v": p.d_v,
+            "h·d_v": p.num_heads * (p.d_v or 0), "d_model": p.d_out,
+        }  # fmt: skip
+        if self.name == "Q" and p.score in ("general", "additive"):
+            sizes["d_k"] = p.W_Q.shape[1] // p.num_heads if p.W_Q is not None else p.given["Q"].shape[-1]
+        return (*p.batch, *(sizes[axis] or 0 for axis in self.axes))
+
     def shape_names(self, problem: Problem) -> tuple[str, str]:
         """The names of a matrix's two axes, as shown: (n, d_k), or (d_k, n) in columns."""
         row, column = (f"{self.axes[-1 - i]}" for i in (1, 0))
