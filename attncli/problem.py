@@ -179,6 +179,7 @@ class Problem:
         except (ValueError, TypeError):
             raise AttncliError(f"{name} is no matrix of numbers with rows of one length", key=name) from None
         array = _as_matrix(name, array) if kind == "matrix" else _as_vector(name, array)
+        transposed = kind == "matrix" and self.stored_transposed(name)
         if array.size == 0:
             raise AttncliError(f"{name} is empty: it has shape {array.shape}", key=name)
         if (
@@ -187,7 +188,8 @@ class Problem:
             written = np.asarray(value, dtype=float)  # a number too large for the dtype is finite as written
             if not np.isfinite(written).all():
                 raise self._not_finite(name, written)
-        return array.swapaxes(-1, -2) if kind == "matrix" and self.stored_transposed(name) else array
+        # Contiguous, because BLAS rounds a transposed view otherwise: rows and columns must agree to the last bit.
+        return np.ascontiguousarray(array.swapaxes(-1, -2) if transposed else array)
 
     def _not_finite(self, name: str, array: Array) -> AttncliError:
         index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
