@@ -1,0 +1,113 @@
+"""FORMATS: one row a format. The help, completion, ``-o``'s suffixes and the reference read this table.
+
+A writer is named, not imported, so that JSON costs no rich and the help costs neither. It is called as
+``writer(view, options, stream)`` and writes bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from attncli.errors import AttncliError
+
+if TYPE_CHECKING:
+    from attncli.rendering.views import View
+
+
+class Stream(Protocol):
+    """Where bytes go."""
+
+    def write(self, data: bytes, /) -> int: ...
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What tables are drawn on: ``width`` in cells (None: as wide as it takes), its encoding, whether it has colours."""
+
+    width: int | None = None
+    encoding: str = "utf-8"
+    colours: bool = False
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said about any format: digits after the point, whole matrices, each row's statistics."""
+
+    digits: int | None = None
+    full: bool = False
+    stats: bool = False
+    screen: Screen = field(default_factory=Screen)
+
+
+Writer = Callable[["View", Options, Stream], None]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: its name, what it holds, the suffixes that ask for it, and its writer as "module:function".
+
+    ``holds``: what one file takes: "stages" (any number), "stage" (one, with all its axes), or "matrix" (one).
+    """
+
+    name: str
+    meaning: str
+    suffixes: tuple[str, ...]
+    writer: str
+    holds: str = "stages"
+    binary: bool = False
+
+    def write(self, view: View, options: Options, stream: Stream) -> None:
+        """Write the selected stages to a stream of bytes."""
+        from importlib import import_module
+
+        module, function = self.writer.split(":")
+        write: Writer = getattr(import_module(module), function)
+        write(view, options, stream)
+
+
+_ROWS = (
+    Format("table", "tables for the screen", (".txt",), "attncli.rendering.tables:write"),
+    Format("json", "stage → nested lists, axes (batch.., head, row, column)", (".json",), "attncli.rendering.data:json"),
+    Format("yaml", "the same as YAML", (".yaml", ".yml"), "attncli.rendering.data:yaml"),
+    Format("csv", "one matrix, comma separated", (".csv",), "attncli.rendering.data:csv", holds="matrix"),
+    Format("tsv", "one matrix, tab separated", (".tsv",), "attncli.rendering.data:tsv", holds="matrix"),
+    Format("long", "CSV with a line a number: stage, head, row, column, value", (), "attncli.rendering.data:long"),
+    Format("npy", "one stage for NumPy", (".npy",), "attncli.rendering.data:npy", holds="stage", binary=True),
+    Format("npz", "all stages for NumPy", (".npz",), "attncli.rendering.data:npz", binary=True),
+)
+
+FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
+
+
+def chosen(name: str | None, output: str | None) -> Format:
+    """The format that ``-f`` names, else the one of the output file's suffix, else tables.
+
+    Raises AttncliError where no format has that name or suffix.
+    """
+    if name is not None:
+        return _named(name)
+    if output is None or output == "-" or output.startswith("/dev/"):
+        return FORMATS["table"]
+    suffix = next((suffix for suffix in _suffixes() if output.lower().endswith(suffix)), None)
+    if suffix is None:
+        hint = f"Name the format with -f, or end the file's name in {', '.join(_suffixes())}."
+        raise AttncliError(f"which format? The name {output} doesn't say", hint=hint)
+    return _suffixes()[suffix]
+
+
+def _suffixes() -> dict[str, Format]:
+    return {suffix: row for row in _ROWS for suffix in row.suffixes}
+
+
+def _named(name: str) -> Format:
+    if name in FORMATS:
+        return FORMATS[name]
+    from difflib import get_close_matches
+
+    aliases = {suffix[1:]: row.name for suffix, row in _suffixes().items()}
+    close = [aliases[name.lower()]] if name.lower() in aliases else get_close_matches(name.lower(), FORMATS, 1)
+    known = f"The formats are {', '.join(FORMATS)}."
+    hint = (f"Did you mean {close[0]}?", known) if close else (known,)
+    raise AttncliError(f"unknown format {name!r}", hint=hint)
