@@ -6,9 +6,9 @@ the scores of a block stay in the processor's cache while they are masked, raise
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def compute_last(problem: Problem, name: str, progress: Progress | None = None) 
     with _workers() as pool:
         for entry in np.ndindex(p.batch):
             for group in range(p.num_kv_heads):
-                K, V = (_side(p, role, entry, group) for role in ("K", "V"))
+                K, V = (_keys_or_values(p, role, entry, group, pool) for role in ("K", "V"))
                 V = np.concatenate([V, np.ones((p.m, 1), p.dtype)], axis=1)  # its product is the softmax's sum
                 for head in _heads_of(p, group):
                     place = _target(p, name, result, entry, head)
@@ -101,31 +101,35 @@ def _one_head(
     put: Callable[[slice, Array], None], empty: Array, pool: Executor | None,
 ) -> None:  # fmt: skip
     """All query rows of one head, block after block; ``empty`` (n,) is told which may attend to nothing."""
-    Q = _side(problem, "Q", entry, head)
-    if problem.score == "general":
-        Q = Q @ problem.W_a
-    if problem.is_scaled:
-        Q = ops.scaled_scores(Q, d_k=problem.d_k, scale=problem.scale)
     K, V = side
-    height = max(16, min(512, (1 << 20) // problem.m))
+    longest = float(np.sqrt(np.einsum("ij,ij->i", K, K).max()))
+    height = _height(problem)
 
     def block(start: int) -> None:
         rows = slice(start, min(start + height, problem.n))
+        Q = _rows(problem, "Q", entry, head, rows)
+        Q = Q if problem.score != "general" else Q @ problem.W_a
+        Q = ops.scaled_scores(Q, d_k=problem.d_k, scale=problem.scale) if problem.is_scaled else Q
         allowed, bias = (_of_head(x, problem, entry, head) for x in _mask_rows(problem, rows))
         outputs, hidden = ops.attend(
-            Q[rows], K, V, allowed=allowed, bias=bias, fill=problem.mask_fill, softcap=problem.softcap
+            Q, K, V, allowed=allowed, bias=bias, fill=problem.mask_fill, softcap=problem.softcap, longest_key=longest
         )
         if problem.empty_rows == "nan":
             outputs[hidden] = np.nan
         put(rows, outputs)
         empty[rows] = hidden
 
-    starts = range(0, problem.n, height)
-    if pool is None:
-        for start in starts:
-            block(start)
-    else:
-        list(pool.map(block, starts))
+    _each(pool, block, range(0, problem.n, height))
+
+
+def _height(problem: Problem) -> int:
+    """Rows of a block: about a million scores, which a core's cache can hold."""
+    return max(16, min(512, (1 << 20) // problem.m))
+
+
+def _each(pool: Executor | None, job: Callable[[int], Any], starts: Iterable[int]) -> list[Any]:
+    """The job for each start, side by side where there are workers."""
+    return list(pool.map(job, starts) if pool else map(job, starts))
 
 
 def _mask_rows(problem: Problem, rows: slice) -> tuple[Array | None, Array | None]:
@@ -141,19 +145,26 @@ def _of_head(array: Array | None, problem: Problem, entry: tuple[int, ...], head
     return part
 
 
-def _side(problem: Problem, role: str, entry: tuple[int, ...], head: int) -> Array:
-    """Q, K or V of one batch entry and head, (rows, width), without those of the others."""
+def _rows(problem: Problem, role: str, entry: tuple[int, ...], head: int, rows: slice) -> Array:
+    """Some rows of one head's Q, K or V, (rows, width), without those of the others."""
     if role in problem.given:
-        x = _entry(problem.given[role], entry, 3)[head]
-    else:
-        source, weight, bias = (getattr(problem, name) for name in projection_names(problem, role))
-        heads = problem.num_heads if role == "Q" else problem.num_kv_heads
-        width = weight.shape[1] // heads
-        columns = slice(head * width, (head + 1) * width)
-        x = ops.project(_entry(source, entry, 2), weight[:, columns], None if bias is None else bias[columns])
-    parts = [problem.parts.get(f"past_{role}"), problem.parts.get(f"extra_{role}")]
-    before, after = ([] if part is None else [_entry(part, entry, 3)[head]] for part in parts)
-    return np.concatenate([*before, x, *after]) if before or after else x
+        given: Array = _entry(problem.given[role], entry, 3)[head][rows]
+        return given
+    source, weight, bias = (getattr(problem, name) for name in projection_names(problem, role))
+    heads = problem.num_heads if role == "Q" else problem.num_kv_heads
+    width = weight.shape[1] // heads
+    columns = slice(head * width, (head + 1) * width)
+    return ops.project(_entry(source, entry, 2)[rows], weight[:, columns], None if bias is None else bias[columns])
+
+
+def _keys_or_values(problem: Problem, role: str, entry: tuple[int, ...], head: int, pool: Executor | None) -> Array:
+    """One head's K or V, (m, width), the cached rows before it and the extra ones after it."""
+    own = problem.m - problem.past - problem.extra
+    starts = range(0, own, 1 + own // 4)
+    blocks = _each(pool, lambda at: _rows(problem, role, entry, head, slice(at, min(at + starts.step, own))), starts)
+    past, extra = (problem.parts.get(f"{part}_{role}") for part in ("past", "extra"))
+    before, after = ([] if part is None else [_entry(part, entry, 3)[head]] for part in (past, extra))
+    return np.concatenate([*before, *blocks, *after])
 
 
 def _entry(array: Array, entry: tuple[int, ...], own: int) -> Array:

@@ -191,12 +191,14 @@ def weighted_values(weights: Array, V: Array) -> Array:
 
 def attend(
     Q: Array, K: Array, V: Array, *, allowed: Array | None = None, bias: Array | None = None,
-    fill: float | None = None, softcap: float | None = None,
+    fill: float | None = None, softcap: float | None = None, longest_key: float = np.inf,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Outputs of some query rows in one go, in place: softmax(cap(Q Kᵀ) + mask) V, Q being scaled already.
 
     V carries a last column of ones, so that the product gives each row's sum of exponentials, by which the d_v
     columns are divided (rather than the m weights). Keys that no row may attend to are left out from the start.
+    Where |q·k| ≤ |q| |k| (Cauchy–Schwarz, with ``longest_key`` the largest |k|) shows that no exponential can
+    overflow, the row's maximum need not be subtracted.
 
     Q (rows, d_k), K (m, d_k), V (m, d_v + 1), allowed and bias broadcast to (rows, m)
     ->  (rows, d_v), and which rows may attend to nothing (rows)
@@ -220,13 +222,20 @@ def attend(
         scores += bias.astype(scores.dtype, copy=False)
     if allowed is not None and not allowed.all():
         np.copyto(scores, _as(-np.inf if fill is None else fill, scores), where=~allowed)
-    top = scores.max(axis=-1, keepdims=True)
-    empty = np.isneginf(top)
-    scores -= np.where(empty, _as(0, scores), top)
+    if bias is not None or fill is not None or not _is_tame(Q, longest_key):
+        top = scores.max(axis=-1, keepdims=True)
+        scores -= np.where(np.isneginf(top), _as(0, scores), top)
     with np.errstate(under="ignore"):
         np.exp(scores, out=scores)
     sums = scores @ V
-    return sums[:, :-1] / np.where(empty, _as(1, scores), sums[:, -1:]), empty[:, 0]
+    empty = sums[:, -1] == 0
+    return sums[:, :-1] / np.where(empty, _as(1, scores), sums[:, -1])[:, None], empty
+
+
+def _is_tame(Q: Array, longest_key: float) -> bool:
+    """Whether every score lies within ±60, so that exp stays a normal number even in float32."""
+    longest_query = float(np.sqrt(np.einsum("ij,ij->i", Q, Q).max()))
+    return longest_query * longest_key <= 60
 
 
 def contributions(outputs: Array, W_O: Array) -> Array:
