@@ -155,7 +155,8 @@ def softmax(scores: Array, empty: float = 0.0) -> Array:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         top = scores.max(axis=-1, keepdims=True)
         hidden = np.isneginf(top)
-        weights: Array = np.exp(scores - np.where(hidden, _as(0, scores), top))
+        weights: Array = scores - np.where(hidden, _as(0, scores), top)
+        np.exp(weights, out=weights)
         total = weights.sum(axis=-1, keepdims=True)
         weights /= np.where(hidden, _as(1, scores), total)
     if empty != 0 and hidden.any():
