@@ -106,7 +106,7 @@ def _latex(token: Token) -> str:
         case "number":
             return r"\ldots " if token.text == ".." else token.text
         case "other":
-            return {"*": r"\cdot ", "·": r"\cdot ", "−": "-"}.get(token.text, token.text)
+            return {"*": r"\cdot ", "·": r"\cdot ", "×": r"\times ", "−": "-"}.get(token.text, token.text)
     return token.text
 
 

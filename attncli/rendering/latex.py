@@ -1,0 +1,208 @@
+r"""LaTeX for a write-up: every stage as an equation with a pmatrix; whole documents compile as they are.
+
+A fragment needs amsmath. Tokens in scripts that pdfLaTeX can't set are shown by their code points there, and as
+themselves by XeLaTeX and LuaLaTeX where a font has them.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from attncli import notation
+from attncli.rendering.labels import one_line, visible
+from attncli.rendering.writeup import DIGITS, Section, gaps, number, picked, sections
+
+if TYPE_CHECKING:
+    from attncli.ops import Array
+    from attncli.problem import Problem
+    from attncli.rendering.formats import Options, Stream
+    from attncli.rendering.views import View
+
+MOST_ROWS, MOST_COLUMNS = 24, 12
+"""A larger matrix is shortened in the middle, unless all of it is asked for."""
+
+_AMSMATH_COLUMNS = 10
+"""So many columns amsmath's matrices have unless MaxMatrixCols says otherwise."""
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": "$<$", ">": "$>$",
+    "|": "$|$", '"': r"\texttt{\char34}", "'": "'{}", "`": r"\`{}",
+    "-": "-{}", ",": ",{}", "?": "?{}", "!": "!{}",
+    "−": "$-$", "×": r"$\times$", "·": r"$\cdot$", "∞": r"$\infty$", "√": r"$\surd$", "–": "--", "—": "---",
+    "‘": "`{}", "’": "'{}", "“": "``", "”": "''", "…": r"\ldots{}", "ß": r"\ss{}", "æ": r"\ae{}", "Æ": r"\AE{}",
+    "ø": r"\o{}", "Ø": r"\O{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ł": r"\l{}", "Ł": r"\L{}",
+}  # fmt: skip
+_ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
+"""What LaTeX's first font encoding can put on a letter."""
+
+_PREAMBLE = r"""\documentclass{article}
+\usepackage[a4paper,margin=2cm]{geometry}
+\usepackage{amsmath}
+\usepackage{iftex}
+\ifPDFTeX
+  \usepackage[utf8]{inputenc}
+  \newcommand{\attnword}[2]{\texttt{#2}}
+\else
+  \usepackage{fontspec}
+  \newcommand{\attnfont}{}
+  \IfFontExistsTF{DejaVu Sans}{\renewcommand{\attnfont}{\fontspec{DejaVu Sans}}}{}
+  \IfFontExistsTF{IPAexGothic}{\renewcommand{\attnfont}{\fontspec{IPAexGothic}}}{}
+  \IfFontExistsTF{Noto Sans CJK JP}{\renewcommand{\attnfont}{\fontspec{Noto Sans CJK JP}}}{}
+  \newcommand{\attnword}[2]{{\attnfont #1}}
+\fi
+"""
+
+_WORD = r"\providecommand{\attnword}[2]{\texttt{#2}}% \attnword{the word}{its code points, for pdfLaTeX}"
+
+
+def write(view: View, options: Options, stream: Stream) -> None:
+    """The writer of ``-f latex``: a fragment, or a document of its own with ``--standalone``."""
+    digits = DIGITS if options.digits is None else options.digits
+    text = latex(view, digits, options.full, standalone=getattr(options, "standalone", False))
+    stream.write(text.encode())
+
+
+def latex(view: View, digits: int = DIGITS, full: bool = False, standalone: bool = False) -> str:
+    """The selected stages as LaTeX: a fragment for a document that uses amsmath, or a whole document.
+
+    ``digits`` decimals; ``full`` shows long matrices whole.
+    """
+    shown = sections(view, full)
+    body = [*_setup(shown, full), *_words(view.problem, standalone)]
+    for section in shown:
+        body += _section(section, digits, full)
+    body += [f"{escaped(one_line(note))}." for note in view.result.notes]
+    return document("\n\n".join(body), standalone)
+
+
+def document(body: str, standalone: bool) -> str:
+    """A fragment as it is to be included, or inside a document that compiles as it is."""
+    if standalone:
+        return f"{_PREAMBLE}\\begin{{document}}\n\n{body}\n\n\\end{{document}}\n"
+    return f"{_WORD}\n{body}\n" if r"\attnword{" in body else f"{body}\n"
+
+
+def escaped(text: str) -> str:
+    r"""Somebody's words as LaTeX text that shows exactly them.
+
+    >>> escaped("50% of \\input{x}")
+    '50\\% of \\textbackslash{}input\\{x\\}'
+    """
+    return " ".join(map(_escaped_word, visible(text).split(" ")))
+
+
+def _escaped_word(word: str) -> str:
+    if all(_is_plain(char) for char in word):
+        return "".join(_ESCAPES.get(char, char) for char in word)
+    codes = " ".join(f"U+{ord(char):04X}" for char in word)
+    itself = "".join(_ESCAPES.get(char, char) for char in word)
+    return rf"\attnword{{{itself}}}{{{codes}}}"
+
+
+def _is_plain(char: str) -> bool:
+    """Whether pdfLaTeX with its first fonts can set a character: ASCII, some signs, Latin letters with an accent."""
+    if char in _ESCAPES or " " <= char <= "~":
+        return True
+    parts = unicodedata.normalize("NFD", char)
+    return char < "\u0180" and len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS
+
+
+def _setup(shown: Iterable[Section], full: bool) -> Iterator[str]:
+    """The number of columns that amsmath must allow, where it is more than its own."""
+    most = max((len(_across(sheet.array, full)) for section in shown for sheet in section.sheets), default=0)
+    if most > _AMSMATH_COLUMNS:
+        yield rf"\setcounter{{MaxMatrixCols}}{{{most}}}"
+
+
+def _across(array: Array, full: bool) -> list[int | None]:
+    columns = array.shape[1]
+    return picked(columns, columns if full else MOST_COLUMNS)
+
+
+def _words(problem: Problem, standalone: bool) -> Iterator[str]:
+    """Title, note, source, mask, and what the positions along the matrices stand for."""
+    if problem.title:
+        title = escaped(one_line(problem.title))
+        yield rf"\section*{{{title}}}" if standalone else rf"\paragraph{{{title}}}"
+    if problem.note:
+        yield escaped(one_line(problem.note))
+    if problem.source:
+        yield f"Source: {escaped(one_line(problem.source))}"
+    same = problem.tokens == problem.memory_tokens
+    names = (("Tokens" if same else "Queries", problem.tokens), ("Keys", None if same else problem.memory_tokens))
+    for name, labels in names:
+        if labels:
+            yield f"{name}: {'; '.join(f'{i}~{escaped(label)}' for i, label in enumerate(labels, 1))}."
+    if problem.mask is not None and problem.mask.parts:
+        yield f"Mask: {escaped('; '.join(problem.mask.parts))}."
+
+
+def _section(section: Section, digits: int, full: bool) -> Iterator[str]:
+    said = f"${notation.latex(section.equation)}$, ${notation.latex(section.shape)}$."
+    yield rf"\paragraph{{{escaped(section.name)}}} {said} {escaped(section.sentence)}"
+    for sheet in section.sheets:
+        batch = rf"_{{\text{{batch {','.join(map(str, sheet.batch))}}}}}" if sheet.batch else ""
+        yield f"\\[\n{notation.latex(sheet.symbol)}{batch} =\n{pmatrix(sheet.array, digits, full)}\n\\]"
+        if words := "" if full else gaps(sheet, MOST_ROWS, MOST_COLUMNS):
+            yield f"({words}.)"
+    if section.left_out:
+        yield f"({section.left_out}.)"
+
+
+def pmatrix(array: Array, digits: int, full: bool = False) -> str:
+    """The numbers as a pmatrix, with room before them so that their points stand below each other."""
+    rows = array.shape[0]
+    down, across = picked(rows, rows if full else MOST_ROWS), _across(array, full)
+    columns = [_column(array, j, down, digits) for j in across]
+    body = " \\\\\n".join(f"  {' & '.join(line)}" for line in zip(*columns, strict=True))
+    inner = f"\\begin{{pmatrix}}\n{body}\n\\end{{pmatrix}}"
+    size = _size(columns)
+    return f"\\text{{{size}$\n{inner}\n$}}" if size else inner
+
+
+_SIZES = ((1.0, ""), (0.9, r"\small"), (0.8, r"\footnotesize"), (0.7, r"\scriptsize"), (0.5, r"\tiny"))
+_LINE, _DIGIT, _GAP = 400, 5.2, 10
+"""Points: the room for a matrix on a line, a digit's width, and the gap between two columns at any size of type."""
+
+
+def _size(columns: Sequence[Sequence[str]]) -> str:
+    """The largest size of type in which these columns fit a line; the smallest where none does."""
+    digits = sum(max(len(cell) for cell in column if "phantom" not in cell) for column in columns)
+    fitting = (name for scale, name in _SIZES if scale * digits * _DIGIT + len(columns) * _GAP <= _LINE)
+    return next(fitting, _SIZES[-1][1])
+
+
+def _column(array: Array, j: int | None, down: Sequence[int | None], digits: int) -> list[str]:
+    if j is None:
+        return [r"\ddots" if i is None else r"\cdots" for i in down]
+    texts = [r"\vdots" if i is None else _entry(array[i, j], digits) for i in down]
+    widest = max(map(_before_point, texts), key=len)
+    return [_padded(text, widest) for text in texts]
+
+
+def _before_point(text: str) -> str:
+    """A number's part before the point; nothing for what is no plain number."""
+    head = text.partition(".")[0]
+    return head if head.lstrip("-").isdigit() else ""
+
+
+def _padded(text: str, widest: str) -> str:
+    """A number behind the room that it lacks; in braces, where a minus would else read as a difference."""
+    own = _before_point(text)
+    missing = len(widest) - len(own)
+    if not own or missing == 0:
+        return text
+    room = "0" * missing if own[0] == "-" else widest[:missing]
+    return rf"\phantom{{{room}}}{{{text}}}" if own[0] == "-" else rf"\phantom{{{room}}}{text}"
+
+
+def _entry(value: object, digits: int) -> str:
+    if hasattr(value, "free_symbols"):
+        from sympy import latex as exact
+
+        return str(exact(value))
+    text = number(value, digits)
+    return {"−∞": r"-\infty", "∞": r"\infty", "nan": r"\text{NaN}"}.get(text, text)
