@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import local
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +104,9 @@ def _one_head(
     """All query rows of one head, block after block; ``empty`` (n,) is told which may attend to nothing."""
     K, V = side
     longest = float(np.sqrt(np.einsum("ij,ij->i", K, K).max()))
+    K_T = np.ascontiguousarray(K.T)
     height = _height(problem)
+    own = local()  # each worker's memory for the scores of a block
 
     def block(start: int) -> None:
         rows = slice(start, min(start + height, problem.n))
@@ -111,8 +114,19 @@ def _one_head(
         Q = Q if problem.score != "general" else Q @ problem.W_a
         Q = ops.scaled_scores(Q, d_k=problem.d_k, scale=problem.scale) if problem.is_scaled else Q
         allowed, bias = (_of_head(x, problem, entry, head) for x in _mask_rows(problem, rows))
+        own.room = getattr(own, "room", None)
+        if own.room is None:
+            own.room = np.empty(height * problem.m, problem.dtype)
         outputs, hidden = ops.attend(
-            Q, K, V, allowed=allowed, bias=bias, fill=problem.mask_fill, softcap=problem.softcap, longest_key=longest
+            Q,
+            K_T,
+            V,
+            allowed=allowed,
+            bias=bias,
+            fill=problem.mask_fill,
+            softcap=problem.softcap,
+            longest_key=longest,
+            room=own.room,
         )
         if problem.empty_rows == "nan":
             outputs[hidden] = np.nan

@@ -191,30 +191,31 @@ def weighted_values(weights: Array, V: Array) -> Array:
 
 
 def attend(
-    Q: Array, K: Array, V: Array, *, allowed: Array | None = None, bias: Array | None = None,
+    Q: Array, K_T: Array, V: Array, *, allowed: Array | None = None, bias: Array | None = None,
     fill: float | None = None, softcap: float | None = None, longest_key: float = np.inf,
+    room: Array | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Outputs of some query rows in one go, in place: softmax(cap(Q Kᵀ) + mask) V, Q being scaled already.
 
     V carries a last column of ones, so that the product gives each row's sum of exponentials, by which the d_v
     columns are divided (rather than the m weights). Keys that no row may attend to are left out from the start.
     Where |q·k| ≤ |q| |k| (Cauchy–Schwarz, with ``longest_key`` the largest |k|) shows that no exponential can
-    overflow, the row's maximum need not be subtracted.
+    overflow, the row's maximum need not be subtracted. ``room`` is memory for the scores, used again and again.
 
-    Q (rows, d_k), K (m, d_k), V (m, d_v + 1), allowed and bias broadcast to (rows, m)
+    Q (rows, d_k), K_T (d_k, m), V (m, d_v + 1), allowed and bias broadcast to (rows, m)
     ->  (rows, d_v), and which rows may attend to nothing (rows)
 
-    >>> outputs, empty = attend(np.zeros((1, 1)), np.zeros((2, 1)), np.array([[1.0, 1.0], [3.0, 1.0]]))
+    >>> outputs, empty = attend(np.zeros((1, 1)), np.zeros((1, 2)), np.array([[1.0, 1.0], [3.0, 1.0]]))
     >>> outputs.tolist(), empty.tolist()
     ([[2.0]], [False])
     """
     if allowed is not None and fill is None:
         seen = np.flatnonzero(allowed.any(axis=0)) if allowed.ndim > 1 else np.flatnonzero(allowed)
-        if len(seen) < len(K) and len(seen):
+        if 0 < len(seen) < len(V):
             keys = slice(int(seen[0]), int(seen[-1]) + 1)
-            K, V, allowed = K[keys], V[keys], allowed[..., keys]
+            K_T, V, allowed = K_T[:, keys], V[keys], allowed[..., keys]
             bias = bias if bias is None else bias[..., keys]
-    scores = Q @ K.T
+    scores = np.matmul(Q, K_T, out=None if room is None else room[: len(Q) * len(V)].reshape(len(Q), len(V)))
     if softcap is not None:
         scores /= _as(softcap, scores)
         np.tanh(scores, out=scores)

@@ -56,7 +56,7 @@ def matrices(folder: Path, n: int, width: int) -> list[str]:
     rng = np.random.default_rng(0)
     np.save(folder / "Z.npy", rng.standard_normal((n, width), dtype=np.float32))
     for key in ("W_Q", "W_K", "W_V", "W_O"):
-        np.save(folder / f"{key}.npy", rng.standard_normal((width, width), dtype=np.float32) / np.sqrt(width))
+        np.save(folder / f"{key}.npy", rng.standard_normal((width, width), dtype=np.float32) / np.float32(width**0.5))
     return [f"{key}={folder / key}.npy" for key in ("Z", "W_Q", "W_K", "W_V", "W_O")]
 
 
