@@ -278,6 +278,18 @@ def rounded(x: Array, decimals: int, rule: str = "half_away") -> Array:
     return np.array(flat, dtype=x.dtype).reshape(x.shape)
 
 
+def entropy(weights: Array, axis: int = -1) -> Array:
+    """−Σ a ln a along an axis, in nats: 0 where all weight lies on one key, ln m where m keys share it equally.
+
+    weights (..., n, m)  ->  (..., n)
+
+    >>> entropy(np.array([[0.5, 0.5], [1.0, 0.0]])).round(4).tolist()
+    [0.6931, 0.0]
+    """
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    return np.asarray(-(weights * logs).sum(axis=axis)) + 0.0
+
+
 def _as(number: Any, like: Array) -> Any:
     """A number in the dtype of an array, so that float32 and float16 stay what they are."""
     return number if like.dtype == object else like.dtype.type(number)

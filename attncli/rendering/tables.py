@@ -1,0 +1,263 @@
+"""Tables for the screen, drawn by rich. A number is never cut: what doesn't fit goes into a further band of columns.
+
+Cells are laid out here, each as wide as its column, so that rich has nothing to shrink; labels are wrapped, and are
+`Text` from the start, so that none is read as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.box import Box
+from rich.cells import cell_len, chop_cells
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from attncli import ops
+from attncli.rendering import captions
+from attncli.rendering.labels import can_show, plain, visible
+from attncli.rendering.numbers import DIGITS, aligned, bands, kept, shown
+from attncli.rendering.shades import shade
+from attncli.stages import STAGES, Stage
+
+if TYPE_CHECKING:
+    from attncli.ops import Array
+    from attncli.problem import Problem
+    from attncli.rendering.formats import Options, Screen, Stream
+    from attncli.rendering.views import Matrix, View
+
+MOST, EDGE = 40, 10
+"""A matrix of up to 40 × 40 is shown whole; of a longer side, its first and its last 10, unless ``--full``."""
+
+LONGEST_LABEL = 60
+HEADING_WIDTH = 16
+"""Labels longer than this (in cells) are cut, and that is said; over a column they are wrapped earlier."""
+
+_BOX = "    \n    \n ── \n    \n    \n    \n    \n    \n"
+_SYMBOLS = "─√∞−×·…⋮→⁽ʳ⁾ᵀ\u0303"
+
+
+class Pen:
+    """A console with what our own drawing needs to know: width, symbols, decimals."""
+
+    def __init__(self, options: Options) -> None:
+        screen = options.screen
+        self.options = options
+        self.width = screen.width
+        self.encoding = screen.encoding
+        self.symbols = can_show(_SYMBOLS, screen.encoding)
+        self.digits = DIGITS if options.digits is None else options.digits
+        self.box = Box(_BOX if self.symbols else _BOX.replace("─", "-"), ascii=not self.symbols)
+        self.cut_labels = False
+        self._text = StringIO()
+        self.console = _console(screen, self._text)
+        self.shaded = self.console.color_system in ("256", "truecolor")
+
+    def say(self, text: str) -> str:
+        """Our own words as this screen can show them."""
+        return text if self.symbols else plain(text)
+
+    def number(self, number: float) -> str:
+        return shown(number, self.digits) if self.symbols else shown(number, self.digits, "inf", "-")
+
+    def label(self, label: str) -> str:
+        """A label made harmless, and cut where it is very long (unless everything is to be shown)."""
+        text = visible(label, self.encoding)
+        if self.options.full or cell_len(text) <= LONGEST_LABEL:
+            return text
+        self.cut_labels = True
+        return chop_cells(text, LONGEST_LABEL - 3)[0] + self.say("…")
+
+    def taken(self) -> bytes:
+        """What was drawn since the last time, as bytes."""
+        text = self._text.getvalue()
+        self._text.seek(0)
+        self._text.truncate()
+        return text.encode(self.encoding, "backslashreplace")
+
+
+def _console(screen: Screen, file: StringIO) -> Console:
+    return Console(
+        file=file, width=screen.width or 1_000_000, height=100, markup=False, emoji=False, highlight=False,
+        force_terminal=screen.colours, color_system="auto" if screen.colours else None, legacy_windows=False,
+    )  # fmt: skip
+
+
+def write(view: View, options: Options, stream: Stream) -> None:
+    """Draw the selected stages: a heading, then a table a matrix."""
+    pen = Pen(options)
+    _draw_heading(pen, view.problem)
+    stream.write(pen.taken())
+    for name in view.stages:
+        for matrix in view.matrices(name):
+            _draw_matrix(pen, view.problem, STAGES[name], matrix)
+            stream.write(pen.taken())
+    if pen.cut_labels:
+        pen.console.print()
+        pen.console.print(Text(pen.say("Labels that end in … are cut; --full shows them whole."), "italic"))
+        stream.write(pen.taken())
+
+
+def _draw_heading(pen: Pen, problem: Problem) -> None:
+    if problem.title:
+        pen.console.print(Text(visible(problem.title, pen.encoding), "bold"))
+    pen.console.print(Text(pen.say(" · ".join(captions.in_force(problem))), "dim"))
+
+
+def _draw_matrix(pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> None:
+    grid = Grid(pen, problem, stage, matrix)
+    pen.console.print()
+    pen.console.print(_caption(pen, problem, stage, matrix))
+    labels = _row_labels(pen, grid)
+    room = None if pen.width is None else max(pen.width - labels.width, 1)
+    columns = list(grid.columns())
+    for band in bands([column.width for column in columns], room):
+        pen.console.print(_table(pen, labels, columns[band.start : band.stop]), soft_wrap=True, crop=False)
+    if said := grid.left_out():
+        pen.console.print(Text(pen.say(said), "italic"))
+
+
+def _caption(pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> Text:
+    """Name, place, formula, shape: on one line where they fit, else the shape on the next."""
+    size: tuple[int, int] = matrix.numbers.shape  # type: ignore[assignment]
+    name = ", ".join(part for part in (stage.name, captions.place(problem, stage, matrix)) if part)
+    formula = captions.written(captions.equation(problem, stage, matrix.head), pen.symbols)
+    shape = pen.say(captions.shape(problem, stage, size))
+    if stage.name == "weights" and pen.options.stats:
+        shape += ", entropy in nats"
+    one_line = pen.width is None or cell_len(f"{name}   {formula}   {shape}") <= pen.width
+    return Text.assemble((name, "bold"), "   ", formula, "   " if one_line else "\n", (shape, "dim"))
+
+
+@dataclass
+class Column:
+    """A column laid out: heading lines and cells, all of one width, and a style for each cell."""
+
+    width: int
+    heading: str
+    cells: list[str]
+    styles: list[str]
+
+
+class Grid:
+    """A matrix as it is shown: which rows and columns, their labels, what stands in each cell and how."""
+
+    def __init__(self, pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> None:
+        self.pen, self.problem, self.stage = pen, problem, stage
+        self.numbers = matrix.numbers
+        most = max(self.numbers.shape) if pen.options.full else MOST
+        self.rows, self.cols = (kept(size, most, EDGE) for size in self.numbers.shape)
+        self.hidden = _hidden(problem, stage, matrix)
+        names = stage.shape_names(problem)
+        self.row_labels, self.column_labels = (
+            captions.axis_labels(problem, name, size) for name, size in zip(names, self.numbers.shape, strict=True)
+        )
+        self.with_stats = pen.options.stats and stage.name == "weights"
+        self.stats = _statistics(self.numbers, axis=0 if problem.columns else 1) if self.with_stats else {}
+
+    def left_out(self) -> str:
+        """A sentence that says what isn't shown; empty where everything is."""
+        parts = []
+        for word, indices, size in zip(("rows", "columns"), (self.rows, self.cols), self.numbers.shape, strict=True):
+            if None in indices:
+                parts.append(f"{size - len(indices) + 1} of {size} {word}")
+        return f"({' and '.join(parts)} left out; --full shows all)" if parts else ""
+
+    def columns(self) -> Iterator[Column]:
+        """The columns in order, the statistics of each row at the end (of each column: as further rows)."""
+        down = self.with_stats and self.problem.columns
+        for j in self.cols:
+            if j is None:
+                dots = self.pen.say("…")
+                yield self._column("", [dots] * (len(self.rows) + 3 * down), [""] * (len(self.rows) + 3 * down), dots)
+                continue
+            texts = [self.pen.say("⋮") if i is None else self.pen.number(self.numbers[i, j].item()) for i in self.rows]
+            styles = ["" if i is None else self._style(i, j) for i in self.rows]
+            if down:
+                texts += [self.pen.number(values[j].item()) for values in self.stats.values()]
+                styles += ["italic"] * 3
+            yield self._column(str(j + 1), texts, styles, self.pen.label(self.column_labels[j]))
+        if self.with_stats and not down:
+            for name, values in self.stats.items():
+                texts = [self.pen.say("⋮") if i is None else self.pen.number(values[i].item()) for i in self.rows]
+                yield self._column("", texts, ["italic"] * len(texts), name)
+
+    def _column(self, position: str, texts: list[str], styles: list[str], label: str) -> Column:
+        cells = aligned(texts)
+        heading = f"{position} {label}".strip()
+        width = max([len(cell) for cell in cells] + [min(cell_len(heading), HEADING_WIDTH)])
+        lines = [_right(line, width) for line in chop_cells(heading, width)] or [" " * width]
+        cells = [f" {_right(cell, width)} " for cell in cells]
+        return Column(width + 2, "\n".join(f" {line} " for line in lines), cells, styles)
+
+    def _style(self, i: int, j: int) -> str:
+        if self.hidden is not None and self.hidden[i, j]:
+            return "dim"
+        if self.stage.name == "weights" and self.pen.shaded:
+            weight = float(self.numbers[i, j])
+            if weight == weight:
+                ground, ink = shade(weight)
+                return f"{ink} on {ground}"
+        return ""
+
+
+@dataclass
+class RowLabels:
+    width: int
+    texts: list[str]
+
+
+def _row_labels(pen: Pen, grid: Grid) -> RowLabels:
+    """The labels of the shown rows, "1 私", wrapped to a third of the screen."""
+    digits = len(str(grid.numbers.shape[0]))
+    texts = []
+    for i in grid.rows:
+        label = "" if i is None else f"{i + 1:{digits}} {pen.label(grid.row_labels[i])}".rstrip()
+        texts.append(label if i is not None else pen.say("⋮").rjust(digits))
+    if grid.with_stats and grid.problem.columns:
+        texts += list(grid.stats)
+    room = LONGEST_LABEL + 10 if pen.width is None else max(pen.width // 3, digits + 2)
+    width = min(max(map(cell_len, texts)), room)
+    wrapped = ["\n".join(f" {_left(line, width)} " for line in chop_cells(text, width)) for text in texts]
+    return RowLabels(width + 2, wrapped)
+
+
+def _table(pen: Pen, labels: RowLabels, columns: Sequence[Column]) -> Table:
+    table = Table(box=pen.box, show_edge=False, padding=0, pad_edge=False, header_style="bold", border_style="dim")
+    table.add_column("", width=labels.width)
+    for column in columns:
+        table.add_column(Text(column.heading), width=column.width)
+    for i, label in enumerate(labels.texts):
+        cells = (Text(column.cells[i], column.styles[i]) for column in columns)
+        table.add_row(Text(label, "bold"), *cells)
+    return table
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - cell_len(text)) + text
+
+
+def _left(text: str, width: int) -> str:
+    return text + " " * (width - cell_len(text))
+
+
+def _hidden(problem: Problem, stage: Stage, matrix: Matrix) -> Array | None:
+    """True where the mask hides a score or a weight, in the shape of the matrix."""
+    if problem.mask is None or stage.name not in ("masked_scores", "weights") or not problem.mask.hides:
+        return None
+    allowed = problem.mask.allowed
+    assert allowed is not None
+    whole = np.broadcast_to(allowed, (*problem.batch, problem.num_heads, problem.n, problem.m))
+    lead = tuple(number - 1 for number in matrix.batch)
+    one: Array = ~whole[(*(0,) * (len(problem.batch) - len(lead)), *lead, (matrix.head or 1) - 1)]
+    return one.T if problem.columns else one
+
+
+def _statistics(weights: Array, axis: int) -> dict[str, Array]:
+    """Sum, maximum and entropy (in nats) along an axis."""
+    return {"sum": weights.sum(axis=axis), "max": weights.max(axis=axis), "entropy": ops.entropy(weights, axis=axis)}
