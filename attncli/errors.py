@@ -135,6 +135,9 @@ class Collector:
     def __len__(self) -> int:
         return len(self._errors)
 
+    def __iter__(self) -> Iterator[AttncliError]:
+        return iter(tuple(self._errors))
+
     def raise_any(self) -> None:
         if len(self._errors) == 1:
             raise self._errors[0]

@@ -29,8 +29,8 @@ _CONTROL = bytes([*range(9), 11, 12, *range(14, 32), 127])
 class Document:
     """A text, what to call it in messages, and the folder that its paths are relative to.
 
-    ``before`` is what stands before the text on its first line, for the value of a KEY=VALUE. ``confined`` forbids
-    paths that lead out of the folder.
+    ``before`` is what stands before the text on its first line, for the value of a KEY=VALUE, whose lines have no
+    numbers. ``confined`` forbids paths that lead out of the folder.
     """
 
     def __init__(
@@ -45,7 +45,8 @@ class Document:
         self.text = text
         self.name = name
         self.folder = folder or Path()
-        self.before = before
+        self.before = before or ""
+        self.numbered = before is None
         self.confined = confined
 
     @cached_property
@@ -60,7 +61,7 @@ class Document:
         stop = self.text.find("\n", first)
         text = self.text[first : len(self.text) if stop < 0 else stop]
         shift = len(self.before) if line == 1 else 0
-        number = None if self.before else line
+        number = line if self.numbered else None
         if line_only:
             return Place(self.name, number)
         width = max(1, min(end or start + 1, first + len(text)) - start)
@@ -171,7 +172,7 @@ class Numbers(Node):
 
 
 class Held(Node):
-    """An array that came as such: a member of an .npz, or standard input."""
+    """An array that came as such, from a file that ``label`` names."""
 
     __slots__ = ("array", "label")
 
@@ -182,6 +183,17 @@ class Held(Node):
 
     def place(self, *, line_only: bool = False) -> Place:
         return Place(self.label)
+
+
+class Opened(Node):
+    """What came through standard input: an array, an archive or a text."""
+
+    __slots__ = ("content", "label")
+
+    def __init__(self, document: Document, content: Any, label: str) -> None:
+        super().__init__(document, 0, len(document.text))
+        self.content = content
+        self.label = label
 
 
 def decode(data: bytes, name: str | None) -> str:

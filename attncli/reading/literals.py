@@ -93,6 +93,14 @@ def decimals(text: str) -> int:
     return min(max(0, len(mantissa.partition(".")[2]) - int(exponent or 0)), 2 * MAX_LENGTH)
 
 
+def how_written(text: str) -> tuple[int, bool]:
+    """decimals and exact, as `parse` has them, of a text that is known to be a number."""
+    clean = _ascii(text.strip())
+    if _PLAIN.fullmatch(clean):
+        return decimals(clean), False
+    return 0, _special(clean) is None
+
+
 def evaluate(text: str, arithmetic: Arithmetic[T]) -> T:
     """``text`` in another arithmetic, after `parse` found that it is a finite number within bounds.
 

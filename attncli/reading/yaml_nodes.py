@@ -138,11 +138,11 @@ class _Builder:
         items: list[Node] = []
         add, node, take = items.append, self.node, self.next
         event = take()
-        while not isinstance(event, yaml.SequenceEndEvent):
+        while type(event) is not yaml.SequenceEndEvent:
             add(node(event, depth + 1))
             event = take()
         self.count.add()
-        return _with_lines_in_place(Sequence(self.document, start, event.end_mark.index, items))
+        return _with_lines_in_place(Sequence(self.document, start, _end(event), items))
 
     def numbers(self, lifted: Lifted) -> Numbers:
         lifted.met = True
@@ -152,15 +152,20 @@ class _Builder:
 
     def mapping(self, event: Any, depth: int) -> Node:
         self.count.add()
-        start = event.start_mark.index
+        start: int = event.start_mark.index
         mapping = Mapping(self.document, start, start)
         event = self.next()
-        while not isinstance(event, yaml.MappingEndEvent):
+        while type(event) is not yaml.MappingEndEvent:
             key = self.node(event, depth + 1)
             mapping.put(key, self.node(self.next(), depth + 1))
             event = self.next()
-        mapping.end = event.end_mark.index
+        mapping.end = _end(event)
         return mapping
+
+
+def _end(event: Any) -> int:
+    index: int = event.end_mark.index
+    return index
 
 
 def _encodable(text: str) -> bool:

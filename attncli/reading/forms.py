@@ -1,0 +1,167 @@
+"""Matrices that are said in a few words: {diag: [2, 3]}, {normal: [3, 2], seed: 0}, {file: F, rows: [1, 3]}."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from attncli.reading import matrices, paths
+from attncli.reading.documents import Mapping, Scalar, Sequence
+from attncli.reading.matrices import IDENTITY, Matrix, Shape, Wanted, flag, from_file, leaves, nearest, word
+from attncli.written import Written
+
+MAX_MADE = 10_000_000
+"""Numbers in a matrix that a few words make."""
+
+
+def read(node: Mapping, wanted: Wanted) -> Matrix:
+    """The matrix of a mapping, by the one of its keys that names a form."""
+    names = [name for name in FORMS if name in node.items]
+    known = ", ".join(f"{{{name}: ...}}" for name in FORMS)
+    if len(names) != 1:
+        what = (
+            f"{wanted.key} is none of the ways to write a matrix"
+            if not names
+            else f"{wanted.key} is {' and '.join(names)}"
+        )
+        raise node.error(what, hint=f"Known are lists, blocks of rows, files, identity, {known}.", key=wanted.key)
+    form = FORMS[names[0]]
+    for name in node.items:
+        if name != names[0] and name not in form.options:
+            hint = nearest(name, list(form.options)) or (
+                f"{{{names[0]}: ...}} takes {', '.join(form.options) or 'no options'}.",
+            )
+            raise node.keys[name].error(f"{wanted.key}: unknown option {name!r}", hint=hint, key=wanted.key)
+    return form.read(node, wanted)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to write a matrix as a mapping: what reads it, and which further keys it takes."""
+
+    read: Callable[[Mapping, Wanted], Matrix]
+    options: tuple[str, ...] = field(default=())
+
+
+def _made(node: Mapping, name: str, key: str) -> Shape:
+    """The sizes of {zeros: [r, c]}, {normal: [r, c]}, {identity: n}."""
+    value = node.items[name]
+    items = list(leaves(value))
+    sizes = tuple(int(item.text) if re.fullmatch(r"[0-9]{1,9}", item.text) else 0 for item in items)
+    if not sizes or not all(sizes) or len(sizes) > 4:
+        raise value.error(f"{key}: {{{name}: [rows, columns]}} takes whole numbers from 1", key=key)
+    if int(np.prod(sizes)) > MAX_MADE:
+        raise value.error(
+            f"{key}: {{{name}: ...}} of {int(np.prod(sizes)):,} numbers", hint=f"At most {MAX_MADE:,}.", key=key
+        )
+    return sizes
+
+
+def _filled(name: str, fill: float) -> Callable[[Mapping, Wanted], Matrix]:
+    return lambda node, wanted: Matrix(np.full(_made(node, name, wanted.key), fill))
+
+
+def _identity(node: Mapping, wanted: Wanted) -> Matrix:
+    sizes = _made(node, IDENTITY, wanted.key)
+    return Matrix(np.eye(sizes[0], sizes[-1]))
+
+
+def _diagonal(node: Mapping, wanted: Wanted) -> Matrix:
+    entries = matrices.read(node.items["diag"], wanted)
+    if entries.array is None or entries.array.ndim != 1 or entries.array.size**2 > MAX_MADE:
+        raise node.items["diag"].error(f"{wanted.key}: {{diag: [2, 3]}} takes one list of numbers", key=wanted.key)
+    written = entries.written
+
+    def texts() -> npt.NDArray[np.object_]:
+        assert written is not None
+        found = np.empty((written.texts.size,) * 2, dtype=object)
+        found.fill("0")
+        np.fill_diagonal(found, written.texts)
+        return found
+
+    return Matrix(np.diag(entries.array), Written(texts, place=node.place()) if written else None)
+
+
+def _normal(node: Mapping, wanted: Wanted) -> Matrix:
+    seed = node.items.get("seed")
+    if not isinstance(seed, Scalar) or not re.fullmatch(r"[0-9]{1,18}", seed.text):
+        hint = "The same seed gives the same numbers again: {normal: [3, 2], seed: 0}."
+        raise node.error(
+            f"{wanted.key}: {{normal: [rows, columns], seed: s}} needs a whole number as seed",
+            hint=hint,
+            key=wanted.key,
+        )
+    return Matrix(np.random.default_rng(int(seed.text)).normal(size=_made(node, "normal", wanted.key)))
+
+
+def _product(node: Mapping, wanted: Wanted) -> Matrix:
+    value = node.items["product"]
+    if not isinstance(value, Sequence) or len(value.items) != 2:
+        raise value.error(f"{wanted.key}: {{product: [A, B]}} takes two matrices", key=wanted.key)
+    pair = [
+        matrices.read(item, replace(wanted, key=f"{wanted.key}.product.{i}")) for i, item in enumerate(value.items, 1)
+    ]
+    first, second = (factor.array for factor in pair)
+    if first is None or second is None:
+        raise value.error(f"{wanted.key}: identity has no size here", hint="Write {identity: 2}.", key=wanted.key)
+    if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[0]:
+        what = f"{wanted.key}: a product of shapes {first.shape} and {second.shape}"
+        raise value.error(what, hint="The columns of A are as many as the rows of B.", key=wanted.key)
+    with np.errstate(all="ignore"):
+        return Matrix(first @ second, factors=(first.shape, second.shape))
+
+
+def _file(node: Mapping, wanted: Wanted) -> Matrix:
+    value = node.items["file"]
+    if not isinstance(value, Scalar):
+        raise value.error(f"{wanted.key}: {{file: F}} takes a file's name", key=wanted.key)
+    name, member = paths.split(value.text) or (value.text, None)
+    if "key" in node.items:
+        member = word(node.items["key"], wanted.key)
+    matrix = from_file(value, name, member, wanted)
+    array, change = matrix.array, _Change(node, wanted.key)
+    assert array is not None
+    written = matrix.written.transformed(change.apply) if matrix.written and not change.is_none else matrix.written
+    return replace(matrix, array=change.apply(array), written=written)
+
+
+class _Change:
+    """What {file: F, rows: [a, b], columns: [a, b], transpose: true} does to the file's array, in this order."""
+
+    def __init__(self, node: Mapping, key: str) -> None:
+        self.node, self.key = node, key
+        self.parts = {name: self._range(name) for name in ("rows", "columns") if name in node.items}
+        self.transpose = "transpose" in node.items and flag(node.items["transpose"], f"{key}.transpose")
+        self.is_none = not self.parts and not self.transpose
+
+    def _range(self, name: str) -> tuple[int, int]:
+        value = self.node.items[name]
+        numbers = [int(leaf.text) if re.fullmatch(r"[0-9]{1,9}", leaf.text) else 0 for leaf in leaves(value)]
+        if not numbers or len(numbers) > 2 or numbers[0] < 1 or numbers[-1] < numbers[0]:
+            raise value.error(f"{self.key}: {name}: [first, last] counts from 1", key=self.key)
+        return numbers[0], numbers[-1]
+
+    def apply(self, array: Any) -> Any:
+        for name, (first, last) in self.parts.items():
+            axis = array.ndim - (2 if name == "rows" else 1)
+            size = array.shape[axis] if axis >= 0 else 0
+            if last > size:
+                raise self.node.items[name].error(f"{self.key}: {name} {first} to {last} of {size}", key=self.key)
+            array = np.take(array, range(first - 1, last), axis=axis)
+        return array.swapaxes(-1, -2) if self.transpose and array.ndim > 1 else array
+
+
+FORMS: dict[str, Form] = {
+    "file": Form(_file, ("key", "transpose", "rows", "columns")),
+    IDENTITY: Form(_identity),
+    "diag": Form(_diagonal),
+    "zeros": Form(_filled("zeros", 0.0)),
+    "ones": Form(_filled("ones", 1.0)),
+    "normal": Form(_normal, ("seed",)),
+    "product": Form(_product),
+}

@@ -1,0 +1,73 @@
+"""`identity` takes its size from the matrices around it, once these are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from attncli.reading.documents import Node
+
+
+class Identity:
+    """An identity matrix of a size to be found; the node is where it was written."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+
+def resolve(values: dict[str, Any], written: dict[str, Any]) -> None:
+    """Put identity matrices of the right size in the place of each `identity`. Raises AttncliError where none is."""
+    for name in [name for name, value in values.items() if isinstance(value, Identity) and name != "W_O"]:
+        values[name] = _made(name, name, values[name], values)
+    for r, head in enumerate(values.get("heads", ()), 1):
+        for name in [name for name, value in head.items() if isinstance(value, Identity)]:
+            size = _width_of_values(head) if name == "W_O" else None
+            head[name] = _made(f"heads.{r}.{name}", name, head[name], values, size)
+    if isinstance(values.get("W_O"), Identity):
+        values["W_O"] = _made("W_O", "W_O", values["W_O"], values, _width_of_all_values(values))
+
+
+def _made(path: str, name: str, identity: Identity, values: Mapping[str, Any], size: int | None = None) -> Any:
+    widths = [_width(values, key) for key in _SOURCES.get(name, ())]
+    size = size or next((width for width in widths if width), None)
+    if size is None:
+        hint = "Give its size: {identity: 2}."
+        raise identity.node.error(f"{path}: nothing says how large this identity is", hint=hint, key=path)
+    return np.eye(size)
+
+
+_SOURCES = {
+    "W_Q": ("Z",),
+    "W_K": ("memory", "Z"),
+    "W_V": ("memory_V", "memory", "Z"),
+}
+"""What each matrix multiplies, the first that is given."""
+
+
+def _width(values: Mapping[str, Any], name: str) -> int | None:
+    """How wide a token is: the columns of Z, or its rows in the column layout."""
+    array = values.get(name)
+    if not isinstance(array, np.ndarray):
+        return None
+    columns = values.get("layout") == "columns" and array.ndim > 1
+    return int(array.shape[-2 if columns else -1])
+
+
+def _width_of_values(head: Mapping[str, Any], transposed: bool = False) -> int | None:
+    array = head.get("W_V")
+    return int(array.shape[-2 if transposed else -1]) if isinstance(array, np.ndarray) else None
+
+
+def _width_of_all_values(values: Mapping[str, Any]) -> int | None:
+    """h·d_v: the columns of the concatenated outputs."""
+    stored_out_in = values.get("weight_layout", "out_in" if values.get("layout") == "columns" else "in_out") == "out_in"
+    if "heads" in values:
+        widths = [_width_of_values(head, stored_out_in) for head in values["heads"]]
+        return sum(width for width in widths if width) or None
+    width = _width_of_values(values, stored_out_in) or _width(values, "V")
+    heads, shared = values.get("num_heads", 1), values.get("num_kv_heads")
+    if width and shared and isinstance(heads, int) and isinstance(shared, int) and shared > 0:
+        return width // shared * heads
+    return width
