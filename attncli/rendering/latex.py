@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from attncli import notation
+from attncli.rendering.captions import in_force
 from attncli.rendering.labels import one_line, visible
-from attncli.rendering.writeup import DIGITS, Section, gaps, number, picked, sections
+from attncli.rendering.numbers import DIGITS
+from attncli.rendering.writeup import Section, gaps, number, picked, sections
 
 if TYPE_CHECKING:
     from attncli.ops import Array
@@ -53,6 +55,7 @@ _PREAMBLE = r"""\documentclass{article}
   \IfFontExistsTF{Noto Sans CJK JP}{\renewcommand{\attnfont}{\fontspec{Noto Sans CJK JP}}}{}
   \newcommand{\attnword}[2]{{\attnfont #1}}
 \fi
+\setlength{\parindent}{0pt}
 """
 
 _WORD = r"\providecommand{\attnword}[2]{\texttt{#2}}% \attnword{the word}{its code points, for pdfLaTeX}"
@@ -136,42 +139,45 @@ def _words(problem: Problem, standalone: bool) -> Iterator[str]:
     for name, labels in names:
         if labels:
             yield f"{name}: {'; '.join(f'{i}~{escaped(label)}' for i, label in enumerate(labels, 1))}."
-    if problem.mask is not None and problem.mask.parts:
-        yield f"Mask: {escaped('; '.join(problem.mask.parts))}."
+    yield f"{escaped('; '.join(in_force(problem)))}."
 
 
 def _section(section: Section, digits: int, full: bool) -> Iterator[str]:
     said = f"${notation.latex(section.equation)}$, ${notation.latex(section.shape)}$."
     yield rf"\paragraph{{{escaped(section.name)}}} {said} {escaped(section.sentence)}"
     for sheet in section.sheets:
+        room = _LINE - _LETTER * len(notation.unicode(sheet.symbol) + sheet.words * bool(sheet.batch))
         batch = rf"_{{\text{{batch {','.join(map(str, sheet.batch))}}}}}" if sheet.batch else ""
-        yield f"\\[\n{notation.latex(sheet.symbol)}{batch} =\n{pmatrix(sheet.array, digits, full)}\n\\]"
+        yield f"\\[\n{notation.latex(sheet.symbol)}{batch} =\n{pmatrix(sheet.array, digits, full, room)}\n\\]"
         if words := "" if full else gaps(sheet, MOST_ROWS, MOST_COLUMNS):
             yield f"({words}.)"
     if section.left_out:
         yield f"({section.left_out}.)"
 
 
-def pmatrix(array: Array, digits: int, full: bool = False) -> str:
-    """The numbers as a pmatrix, with room before them so that their points stand below each other."""
+def pmatrix(array: Array, digits: int, full: bool = False, room: float = 375) -> str:
+    """The numbers as a pmatrix, with space before them so that their points stand below each other.
+
+    ``room``: the points that a line has for it; what is wider is set in smaller type.
+    """
     rows = array.shape[0]
     down, across = picked(rows, rows if full else MOST_ROWS), _across(array, full)
     columns = [_column(array, j, down, digits) for j in across]
     body = " \\\\\n".join(f"  {' & '.join(line)}" for line in zip(*columns, strict=True))
     inner = f"\\begin{{pmatrix}}\n{body}\n\\end{{pmatrix}}"
-    size = _size(columns)
+    size = _size(columns, room)
     return f"\\text{{{size}$\n{inner}\n$}}" if size else inner
 
 
 _SIZES = ((1.0, ""), (0.9, r"\small"), (0.8, r"\footnotesize"), (0.7, r"\scriptsize"), (0.5, r"\tiny"))
-_LINE, _DIGIT, _GAP = 400, 5.2, 10
-"""Points: the room for a matrix on a line, a digit's width, and the gap between two columns at any size of type."""
+_LINE, _LETTER, _DIGIT, _GAP = 430, 5, 5.2, 10
+"""Points: a line, a letter, a digit, and the gap between two columns at any size of type."""
 
 
-def _size(columns: Sequence[Sequence[str]]) -> str:
-    """The largest size of type in which these columns fit a line; the smallest where none does."""
+def _size(columns: Sequence[Sequence[str]], room: float) -> str:
+    """The largest size of type in which these columns fit; the smallest where none does."""
     digits = sum(max(len(cell) for cell in column if "phantom" not in cell) for column in columns)
-    fitting = (name for scale, name in _SIZES if scale * digits * _DIGIT + len(columns) * _GAP <= _LINE)
+    fitting = (name for scale, name in _SIZES if scale * digits * _DIGIT + len(columns) * _GAP <= room)
     return next(fitting, _SIZES[-1][1])
 
 

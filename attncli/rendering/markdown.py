@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from attncli import notation
+from attncli.rendering.captions import in_force
 from attncli.rendering.labels import one_line, visible
-from attncli.rendering.writeup import DIGITS, Section, Sheet, gaps, number, picked, sections
+from attncli.rendering.numbers import DIGITS
+from attncli.rendering.writeup import Section, Sheet, gaps, number, picked, sections
 
 if TYPE_CHECKING:
     from attncli.rendering.formats import Options, Stream
@@ -74,8 +76,7 @@ def _head(view: View) -> Iterator[str]:
         yield paragraph(problem.note)
     if problem.source:
         yield f"Source: {escaped(one_line(problem.source))}"
-    if problem.mask is not None and problem.mask.parts:
-        yield f"Mask: {escaped('; '.join(problem.mask.parts))}"
+    yield escaped("; ".join(in_force(problem)))
 
 
 def _section(section: Section, digits: int, full: bool) -> Iterator[str]:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli import cells
-from attncli.keys import KEYS
+from attncli.keys import HEAD_KEYS, KEYS
+from attncli.problem import WEIGHTS
+from attncli.rendering import captions
+from attncli.rendering.numbers import kept, shown
 from attncli.stages import SCORES, STAGES, present
 
 if TYPE_CHECKING:
     from attncli.ops import Array
     from attncli.problem import Problem
     from attncli.rendering.views import View
-
-DIGITS = 4
-"""Decimals, where nobody asks for others."""
 
 MOST_MATRICES = 16
 """So many heads and batch entries of one stage are shown, unless all are asked for."""
@@ -45,6 +45,7 @@ class Sheet:
     batch: tuple[int, ...] = ()
     head: int | None = None
     hidden: Array | None = None
+    is_vector: bool = False
 
     @property
     def words(self) -> str:
@@ -55,19 +56,20 @@ class Sheet:
     def cell(self, row: int, column: int) -> str:
         """The name of a cell by its 0-based place, as `explain` takes it: ``weights[2;1,3]``."""
         lead = (*self.batch, *(() if self.head is None else (self.head,)))
-        return str(cells.Cell(self.name, lead, (row + 1, column + 1)))
+        index = (max(row, column) + 1,) if self.is_vector else (row + 1, column + 1)
+        return str(cells.Cell(self.name, lead, index))
 
 
 @dataclass(frozen=True)
 class Section:
     """A stage, or what is given under a key: what is said of it once, and its sheets.
 
-    ``symbol``, ``formula`` and ``shape`` are in the formulas' notation; ``left_out`` says which sheets are missing.
+    ``symbol``, ``equation`` and ``shape`` are in the formulas' notation; ``left_out`` says which sheets are missing.
     """
 
     name: str
     symbol: str
-    formula: str
+    equation: str
     meaning: str
     shape: str
     sheets: tuple[Sheet, ...]
@@ -77,13 +79,6 @@ class Section:
     def sentence(self) -> str:
         """What it means, as a sentence."""
         return f"{self.meaning[0].upper()}{self.meaning[1:]}."
-
-    @property
-    def equation(self) -> str:
-        """``A = softmax(S~)``, or the symbol alone of what is given, or the formula alone of what has no symbol."""
-        if self.formula == "given":
-            return self.symbol or f'"{self.name}"'
-        return f"{self.symbol} = {self.formula}" if self.symbol else self.formula
 
 
 def sections(view: View, full: bool = False) -> list[Section]:
@@ -99,11 +94,16 @@ def _is_whole(view: View) -> bool:
 def stage_section(view: View, name: str, full: bool = False) -> Section:
     """A stage of a view, with a sheet for each head and batch entry (the first of them, unless it is ``full``)."""
     stage, problem = STAGES[name], view.problem
-    shown = view.array(name).shape
-    sheets, count = _sheets(view, name), prod(shown[:-2])
-    shape = shape_words(stage.shape_names(problem), shown[-2:])
+    size = view.array(name).shape
+    sheets, count = _sheets(view, name), prod(size[:-2])
+    shape = shape_words(stage.shape_names(problem), size[-2:])
     return Section(
-        name, stage.symbol_for(problem), stage.formula_for(problem), stage.meaning, shape, *_kept(sheets, count, full)
+        name,
+        stage.symbol_for(problem),
+        captions.equation(problem, stage, None),
+        stage.meaning,
+        shape,
+        *_kept(sheets, count, full),
     )
 
 
@@ -113,8 +113,8 @@ def shape_words(names: Sequence[str], sizes: Sequence[int]) -> str:
 
 
 def _kept(sheets: Iterator[Sheet], count: int, full: bool) -> tuple[tuple[Sheet, ...], str]:
-    kept = tuple(sheets if full else islice(sheets, MOST_MATRICES))
-    return kept, "" if len(kept) == count else f"{len(kept)} of {count} matrices are shown"
+    first = tuple(sheets if full else islice(sheets, MOST_MATRICES))
+    return first, "" if len(first) == count else f"{len(first)} of {count} matrices are shown"
 
 
 def _sheets(view: View, name: str) -> Iterator[Sheet]:
@@ -164,99 +164,90 @@ def hidden_cells(problem: Problem, name: str, array: Array, batch: Sequence[int]
 # What is given
 
 _SYMBOLS = {
-    "memory": "M", "memory_V": "M_V", "W_Q": "W_r^Q", "W_K": "W_r^K", "W_V": "W_r^V", "W_O": "W^O",
-    "b_Q": "b_r^Q", "b_K": "b_r^K", "b_V": "b_r^V", "b_O": "b^O",
+    "memory": "M", "memory_V": "M_V", "W_Q": "W^Q", "W_K": "W^K", "W_V": "W^V", "W_O": "W^O",
+    "b_Q": "b^Q", "b_K": "b^K", "b_V": "b^V", "b_O": "b^O",
 }  # fmt: skip
-_BY_HEAD = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V")
-_AXES = {"Z": ("n", "d_model"), "memory": ("m", "d_memory"), "memory_V": ("m", "d_memory")}
+_AXES = {"Z": ("n", ""), "memory": ("m", ""), "memory_V": ("m", "")}
 
 
 def inputs(problem: Problem, full: bool = False) -> list[Section]:
-    """The matrices that a problem is given, one section a key, fused weights split into their heads' blocks."""
-    found = [_input(problem, name, full) for name in KEYS if name in problem.arrays and name not in STAGES]
+    """The matrices that a problem is given, as it writes them: one section a key, or a key of ``heads``."""
+    names = [name for name in KEYS if name in problem.arrays and name not in STAGES]
+    found = [section for name in names for section in _inputs(problem, name, full)]
     if problem.mask is not None and problem.mask.bias is not None:
         found.append(_bias(problem, full))
     return found
 
 
-def _input(problem: Problem, name: str, full: bool) -> Section:
-    array, heads = problem.arrays[name], 1
-    if name in _BY_HEAD:
-        heads = problem.num_heads if name.endswith("Q") else problem.num_kv_heads
-    array = array[None] if array.ndim == 1 else array
-    array = np.stack(np.split(array, heads, axis=-1), axis=-3) if heads > 1 else array
-    symbol = "X" if name == "Z" and problem.columns else _SYMBOLS.get(name, name)
-    symbol = symbol if heads > 1 else symbol.replace("_r^", "^")
-    array = array.swapaxes(-1, -2) if problem.columns and name != "W_a" else array
-    sheets = _input_sheets(problem, Sheet(name, symbol, array, (), ()), heads > 1)
-    meaning = KEYS[name].meaning.partition(";")[0]
+def _inputs(problem: Problem, name: str, full: bool) -> Iterator[Section]:
+    array, symbol = problem.arrays[name], "X" if name == "Z" and problem.columns else _SYMBOLS.get(name, name)
+    if "heads" not in problem.keys or name not in HEAD_KEYS:
+        yield _input(problem, name, name, symbol, array, full)
+        return
+    for head, block in enumerate(np.split(array, problem.num_heads, axis=0 if name == "W_O" else -1), 1):
+        own = symbol if problem.num_heads == 1 else symbol.replace("^", f"_{head}^")
+        yield _input(problem, name, f"heads.{head}.{name}", own, block, full)
+
+
+def _input(problem: Problem, key: str, name: str, symbol: str, array: Array, full: bool) -> Section:
+    vector = array.ndim == 1
+    array = array[None] if vector else array
+    turned = problem.columns if vector else problem.stored_transposed(key)
+    array = array.swapaxes(-1, -2) if turned else array
+    sheet = Sheet(name, symbol, array, *_labels(problem, _AXES.get(key, ("", "")), array.shape[-2:]), is_vector=vector)
+    sheets = (
+        replace(sheet, array=array[index], batch=tuple(i + 1 for i in index)) for index in np.ndindex(array.shape[:-2])
+    )
+    meaning = KEYS[key].meaning.replace("one row", "one column") if problem.columns else KEYS[key].meaning
+    meaning = meaning if problem.num_heads > 1 and "." not in name else meaning.partition(";")[0]
+    meaning += ", stored as (out, in)" if turned and key in WEIGHTS and not problem.columns else ""
     shape = " × ".join(map(str, array.shape[-2:]))
-    return Section(name, symbol, "given", meaning, shape, *_kept(sheets, prod(array.shape[:-2]), full))
-
-
-def _input_sheets(problem: Problem, stack: Sheet, by_head: bool) -> Iterator[Sheet]:
-    """The matrices of a stack: one a batch entry, or one a head."""
-    rows, columns = _labels(problem, _AXES.get(stack.name, ("", "")), stack.array.shape[-2:])
-    for index in np.ndindex(stack.array.shape[:-2]):
-        numbers = tuple(i + 1 for i in index)
-        head = numbers[-1] if by_head else None
-        batch = numbers[:-1] if by_head else numbers
-        symbol = of_head(stack.symbol, head)
-        yield replace(
-            stack, symbol=symbol, array=stack.array[index], rows=rows, columns=columns, batch=batch, head=head
-        )
+    return Section(name, symbol, symbol, meaning, shape, *_kept(sheets, prod(array.shape[:-2]), full))
 
 
 def _bias(problem: Problem, full: bool) -> Section:
     """The additive mask, once where all heads and batch entries share it."""
     assert problem.mask is not None
     assert problem.mask.bias is not None
-    bias = np.broadcast_to(problem.mask.bias, (*problem.mask.bias.shape[:-2], problem.n, problem.m))
-    by_head = bias.ndim > 2 and bias.shape[-3] > 1
-    bias = bias if by_head or bias.ndim == 2 else bias[..., 0, :, :]
-    bias = bias[0] if not by_head and bias.ndim == 3 and bias.shape[0] == 1 else bias
+    bias = np.atleast_2d(problem.mask.bias)
+    bias = np.broadcast_to(bias, (*bias.shape[:-2], problem.n, problem.m))
     bias = bias.swapaxes(-1, -2) if problem.columns else bias
-    rows, columns = _labels(problem, ("n", "m"), bias.shape[-2:])
+    lead = bias.shape[:-2]
+    sheet = Sheet("mask", '"mask"', bias, *_labels(problem, ("n", "m"), bias.shape[-2:]))
     sheets = (
-        replace(sheet, rows=rows, columns=columns)
-        for sheet in _input_sheets(problem, Sheet("mask", '"mask"', bias, (), ()), by_head)
-    )
+        replace(sheet, array=bias[index],
+                head=index[-1] + 1 if lead and lead[-1] > 1 else None,
+                batch=tuple(i + 1 for i, size in zip(index[:-1], lead, strict=False) if size > 1))
+        for index in np.ndindex(lead)
+    )  # fmt: skip
     shape = " × ".join(map(str, bias.shape[-2:]))
-    kept = _kept(sheets, prod(bias.shape[:-2]), full)
-    return Section("mask", '"mask"', "given", "added to the scores before the softmax", shape, *kept)
+    meaning = "added to the scores before the softmax"
+    return Section("mask", '"mask"', '"mask"', meaning, shape, *_kept(sheets, prod(lead), full))
 
 
 # Long matrices
 
 
 def picked(size: int, most: int) -> list[int | None]:
-    """The 0-based positions that are shown of ``size``: all, or the first and last with None for what is left out.
+    """The 0-based positions that are shown of ``size``: all, or a few at both ends around a None.
 
-    >>> picked(3, 4), picked(9, 4)
-    ([0, 1, 2], [0, 1, None, 8])
+    >>> picked(3, 4), picked(9, 5)
+    ([0, 1, 2], [0, 1, None, 7, 8])
     """
-    if size <= most:
-        return list(range(size))
-    last = max(1, (most - 1) // 3)
-    return [*range(most - 1 - last), None, *range(size - last, size)]
+    return kept(size, most, (most - 1) // 2)
 
 
 def gaps(sheet: Sheet, most_rows: int, most_columns: int) -> str:
     """What ``picked`` leaves out of a sheet, in words, or "" where that is nothing: "rows 3 to 8 of 9 are left out"."""
     words = []
     for what, size, most in zip(("rows", "columns"), sheet.array.shape, (most_rows, most_columns), strict=True):
-        shown = picked(size, most)
-        if None in shown:
-            first = shown.index(None) + 1
-            words.append(f"{what} {first} to {first + size - len(shown)} of {size} are left out")
+        positions = picked(size, most)
+        if None in positions:
+            first = positions.index(None) + 1
+            words.append(f"{what} {first} to {first + size - len(positions)} of {size} are left out")
     return ", ".join(words)
 
 
 def number(value: object, digits: int) -> str:
-    """A number with so many decimals; ∞, −∞ and NaN by their names; an exact one as it writes itself."""
-    if not isinstance(value, (int, float, np.number)):
-        return str(value)
-    if np.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text
+    """A number as a person reads it, a minus as a keyboard has it; an exact one as it writes itself."""
+    return shown(float(value), digits) if isinstance(value, (int, float, np.number)) else str(value)
