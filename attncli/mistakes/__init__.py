@@ -9,6 +9,6 @@ MISTAKES: dict[str, Mistake] = {
     mistake.name: mistake
     for module in (products, scaling, masking, softmax, heads, output, anywhere)
     for mistake in module.ROWS
-}
+} | {mistake.name: mistake for mistake in anywhere.SOLVED}
 
 __all__ = ["ANYWHERE", "MISTAKES", "Mistake", "Variant"]

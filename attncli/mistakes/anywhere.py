@@ -114,6 +114,15 @@ def _anywhere(
     return Mistake(name, sentence, ANYWHERE, formula, source, at=at)
 
 
+SOLVED = (
+    Mistake(
+        "misread", "one entry of a weight or of the inputs was misread", "Q, K, V", '"one other entry in" Z "or" W',
+        "hand work; the International Baccalaureate's marking notes name it",
+    ),
+    Mistake("slip", "one wrong cell alone", ANYWHERE, '"one other entry"', "omkarchebale.vercel.app, a walk-through"),
+)  # fmt: skip
+"""Mistakes that `check` solves for, or sees, in place of trying a formula."""
+
 ROWS = (
     _anywhere(
         "stage_copied", "another stage's numbers stand here", '"another stage"',

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import ops
+from attncli.errors import AttncliError
 from attncli.ops import Array
 from attncli.stages import SCORES, STAGES, first, projection_names
 
@@ -23,7 +24,10 @@ Values = Mapping[str, Array]
 Wrong = Callable[["Problem", Values], "Array | None"]
 Changes = dict[str, Wrong]
 
-NOT_HERE = (AttributeError, IndexError, KeyError, StopIteration, TypeError, ValueError, ZeroDivisionError)
+NOT_HERE = (
+    ArithmeticError, AssertionError, AttncliError, AttributeError, IndexError, KeyError, StopIteration, TypeError,
+    ValueError,
+)  # fmt: skip
 """What a wrong formula raises in a problem that it makes no sense in (shapes that don't fit, no W, no d_k)."""
 
 ANYWHERE = "any"

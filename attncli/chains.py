@@ -1,0 +1,119 @@
+"""Key: the right chain of a problem, computed once, and other chains: with a formula replaced, or from a sheet's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attncli import ops
+from attncli.compute import made
+from attncli.mistakes.base import NOT_HERE, Changes
+from attncli.stages import needed, present, with_cache
+
+if TYPE_CHECKING:
+    from attncli.ops import Array
+    from attncli.problem import Problem
+
+Values = dict[str, "Array"]
+
+
+class Key:
+    """What the sheets of one problem are held against: its right values (canonical axes), and how stages hang together.
+
+    ``order``: its stages in the table's order; ``needs``: the stages that each is made of; ``right``: their values.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.order = [stage.name for stage in present(problem)]
+        self.needs = {name: () if name in problem.given else needed(problem, name) or () for name in self.order}
+        self.right: Values = {}
+        for name in self.order:
+            self.right[name] = made(problem, name, self.right)
+        eps = float(np.finfo(problem.dtype).eps) if problem.dtype.kind == "f" else 0.0
+        self.eps = max(1e-12, 16 * eps)
+        """The noise of the arithmetic, relative to a matrix's largest number."""
+
+    @cached_property
+    def above(self) -> dict[str, frozenset[str]]:
+        """The stages that each hangs on, at any distance."""
+        above: dict[str, frozenset[str]] = {}
+        for name in self.order:
+            above[name] = frozenset(self.needs[name]).union(*(above[need] for need in self.needs[name]))
+        return above
+
+    def hidden_before(self, stage: str, shown: Iterable[str]) -> frozenset[str]:
+        """The stage itself and those before it that are made on the way from the nearest shown ones."""
+        seen, todo, found = set(shown), [stage], {stage}
+        while todo:
+            for need in self.needs[todo.pop()]:
+                if need not in seen and need not in found:
+                    found.add(need)
+                    todo.append(need)
+        return frozenset(found)
+
+    def walk(
+        self,
+        changes: Changes,
+        silent: Iterable[str] = (),
+        written: Mapping[str, tuple[Array, Array]] | None = None,
+        until: str | None = None,
+    ) -> Values:
+        """Every stage, with some formulas replaced, from the inputs or from what a sheet shows.
+
+        ``written`` maps a stage to (value, judged): later stages are made of these entries. The wrong formulas of
+        ``silent`` stages are not passed on. ``until`` is the last stage that is wanted. A stage that can't be made is left out; a wrong formula that makes no
+        sense here leaves its stage out too.
+        """
+        made_values: Values = {}
+        passed: Values = {}
+        with np.errstate(all="ignore"):
+            for name in self.order:
+                plain = self._plain(name, passed)
+                array = plain if name not in changes else self._changed(name, changes, passed)
+                if array is None:
+                    continue
+                made_values[name] = array
+                if name == until:
+                    break
+                if name in silent and name in changes:
+                    passed |= {} if plain is None else {name: plain}
+                else:
+                    passed[name] = array if written is None or name not in written else _merged(array, *written[name])
+        return made_values
+
+    def _plain(self, name: str, passed: Values) -> Array | None:
+        """A stage by its own formula."""
+        needs = self.needs[name]
+        if all(need in passed and passed[need] is self.right[need] for need in needs):
+            return self.right[name]
+        if any(need not in passed for need in needs):
+            return None
+        try:
+            return made(self.problem, name, passed)
+        except NOT_HERE:
+            return None
+
+    def _changed(self, name: str, changes: Changes, passed: Values) -> Array | None:
+        """A stage by a wrong formula."""
+        try:
+            array = changes[name](self.problem, passed)
+            if array is None:
+                return None
+            if name in ("K", "V"):
+                array = with_cache(self.problem, name, array)
+        except NOT_HERE:
+            return None
+        if self.problem.round is not None:
+            array = ops.rounded(array, self.problem.round, self.problem.rounding)
+        return array
+
+
+def _merged(array: Array, value: Array, judged: Array) -> Array:
+    """What was written, and what was computed where nothing was."""
+    if array.shape != value.shape or judged.all():
+        return value
+    return np.where(judged, value, array)

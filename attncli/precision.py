@@ -1,0 +1,132 @@
+"""When a written number agrees with a computed one: the precision rule of `check`.
+
+An entry stands for every number that rounds or is cut to it at its last written decimal. It is never read more
+coarsely than two decimals, or than its matrix's finest entry if that is coarser: beside 0.4858, a 0 means 0.00.
+Expressions (1/3, sqrt(2)) are exact. Absolute and relative tolerances replace all this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from attncli.ops import Array
+from attncli.sheet import SheetStage
+
+EXACT = 1e-9
+"""How far, relatively, an exact expression may be from what was computed."""
+
+BINARY = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}
+"""How far the entries of a binary file may be, relatively to the largest of their matrix, by its dtype."""
+
+HIDDEN = -1e9
+"""What people write in place of −∞: this or less counts as −∞ where −∞ is right."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How entries are compared: as they are written, or within ``atol + rtol·|right|`` where one is given."""
+
+    atol: float | None = None
+    rtol: float | None = None
+
+    @property
+    def is_tolerance(self) -> bool:
+        return self.atol is not None or self.rtol is not None
+
+    @property
+    def words(self) -> str:
+        """The rule, as the report says it."""
+        if not self.is_tolerance:
+            return "each entry at the decimals it was written with, rounded or cut"
+        parts = [f"{self.atol:g}"] if self.atol else []
+        parts += [f"{self.rtol:g} of the right number"] if self.rtol else []
+        return "each entry within " + (" plus ".join(parts) or "0")
+
+
+class Answer:
+    """One stage of a sheet, in the canonical axes, ready to be compared. ``eps``: the noise of the arithmetic."""
+
+    def __init__(self, stage: SheetStage, rule: Rule, eps: float) -> None:
+        self.stage, self.rule, self.eps = stage, rule, eps
+        self.value, self.judged, self.exact = stage.value, stage.judged, stage.exact
+        self.texts = stage.texts
+        self.all_judged = bool(self.judged.all())
+        self.any_exact = bool(self.exact.any())
+        decimal = self.judged & ~self.exact & np.isfinite(self.value)
+        self.finest = int(stage.decimals[decimal].max()) if decimal.any() else 0
+        self.whole = bool(decimal.any()) and self.finest == 0 and not (stage.binary or rule.is_tolerance)
+        """Whether it is a matrix of whole numbers, by which those of another kind can't be judged."""
+        finite = self.value[np.isfinite(self.value)]
+        self.largest = float(np.abs(finite).max()) if finite.size else 0.0
+
+    @cached_property
+    def decimals(self) -> Array:
+        """The decimals at which each entry is read."""
+        return np.maximum(self.stage.decimals, min(2, self.finest))
+
+    @cached_property
+    def unit(self) -> Array:
+        """One unit of each entry's last decimal (0 where it is exact)."""
+        if self.stage.binary or self.rule.is_tolerance:
+            return np.zeros(self.value.shape)
+        return np.where(self.exact, 0.0, 10.0 ** -self.decimals.astype(float))
+
+    def agrees(self, right: Array) -> Array:
+        """For each entry, whether it stands for the right number. Entries that aren't judged agree.
+
+        ``right`` has the shape of the answer, or a leading axis more (many candidates at once).
+        """
+        with np.errstate(invalid="ignore", over="ignore"):
+            size = np.abs(right - self.value)
+            noise = self._noise(right)
+            agree = self._within(right, size, noise) if self._by_size else self._as_written(right, size, noise)
+            return self._or_equal(agree, right)
+
+    def equals(self, right: Array) -> Array:
+        """For each entry, whether it is the right number itself: whole numbers read as exact ones."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return self._or_equal(np.abs(right - self.value) <= EXACT * np.abs(right) + self._noise(right), right)
+
+    @property
+    def _by_size(self) -> bool:
+        return self.rule.is_tolerance or self.stage.binary
+
+    def _noise(self, right: Array) -> float:
+        return self.eps * max(self.largest, _largest(right) if right.ndim == self.value.ndim else 0.0)
+
+    def _within(self, right: Array, size: Array, noise: float) -> Array:
+        if self.rule.is_tolerance:
+            room = (self.rule.atol or 0.0) + (self.rule.rtol or 0.0) * np.abs(right)
+        else:
+            room = np.asarray(BINARY.get(str(self.value.dtype), 1e-9) * max(self.largest, 1e-300))
+        return np.asarray((size <= room + noise) & np.isfinite(right))
+
+    def _as_written(self, right: Array, size: Array, noise: float) -> Array:
+        rounded = size <= self.unit / 2 + noise
+        towards_zero = (np.abs(right) >= np.abs(self.value) - noise) & (right * self.value >= 0)
+        agree = rounded | (towards_zero & (size < self.unit - noise))
+        if self.any_exact:
+            agree = np.where(self.exact, size <= EXACT * np.abs(right) + noise, agree)
+        return np.asarray(agree)
+
+    def _or_equal(self, agree: Array, right: Array) -> Array:
+        """The same, with infinities and NaN compared as symbols."""
+        agree = agree | (self.value == right)
+        if not np.isfinite(self.value).all():
+            agree |= np.isnan(right) & np.isnan(self.value) & self.judged
+        if self.largest >= -HIDDEN:
+            agree |= np.isneginf(right) & (self.value <= HIDDEN)
+        return agree if self.all_judged else agree | ~self.judged
+
+    def is_whole(self, right: Array) -> bool:
+        """Whether the right numbers (of the judged entries) are all whole."""
+        numbers = right[self.judged & np.isfinite(right)]
+        return bool((np.abs(numbers - np.round(numbers)) <= self._noise(right)).all())
+
+
+def _largest(array: Array) -> float:
+    finite = array[np.isfinite(array)]
+    return float(np.abs(finite).max()) if finite.size else 0.0
