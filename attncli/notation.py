@@ -90,7 +90,18 @@ def latex(formula: str) -> str:
     >>> latex("Q^(r) K^(r)^T / sqrt(d_k)")
     'Q^{(r)} {K^{(r)}}^{\\top} / \\sqrt{d_k}'
     """
-    return "".join(map(_latex, tokens(formula)))
+    return "".join(map(_latex, _roomy(formula)))
+
+
+def _roomy(formula: str) -> Iterator[Token]:
+    """The pieces of a formula, the spaces around words drawn into the words: mathematics mode has none."""
+    pieces = [Token("space", ""), *tokens(formula), Token("space", "")]
+    for before, token, after in zip(pieces, pieces[1:], pieces[2:], strict=False):
+        if token.kind == "text":
+            left, right = (" " if piece.kind == "space" and piece.text else "" for piece in (before, after))
+            yield token._replace(text=f"{left}{token.text}{right}")
+        else:
+            yield token
 
 
 def _latex(token: Token) -> str:
@@ -102,7 +113,7 @@ def _latex(token: Token) -> str:
         case "name":
             return _latex_name(token)
         case "text":
-            return rf"\text{{ {token.text} }}".replace("_", r"\_")
+            return rf"\text{{{token.text}}}".replace("_", r"\_")
         case "number":
             return r"\ldots " if token.text == ".." else token.text
         case "other":
@@ -131,6 +142,9 @@ def _latex_name(token: Token) -> str:
     return text
 
 
+NBSP = "\u00a0"
+
+
 def mathml(formula: str) -> str:
     """The formula as a MathML element, of the parts that MathML Core has, for a page.
 
@@ -141,7 +155,7 @@ def mathml(formula: str) -> str:
 
 
 def _mathml_row(formula: str) -> str:
-    return "".join(map(_mathml, tokens(formula)))
+    return "".join(map(_mathml, _roomy(formula)))
 
 
 def _mathml(token: Token) -> str:
@@ -153,7 +167,7 @@ def _mathml(token: Token) -> str:
         case "name":
             return _mathml_name(token)
         case "text":
-            return f"<mtext>\u00a0{_escaped(token.text)}\u00a0</mtext>"
+            return f"<mtext>{_escaped(token.text.replace(' ', NBSP))}</mtext>"
         case "number":
             return "<mo>…</mo>" if token.text == ".." else f"<mn>{token.text}</mn>"
         case "space":

@@ -33,11 +33,15 @@ class Screen:
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said about any format: digits after the point, whole matrices, each row's statistics."""
+    """What may be said about any format: digits after the point, whole matrices, each row's statistics.
+
+    ``standalone``: LaTeX as a whole document.
+    """
 
     digits: int | None = None
     full: bool = False
     stats: bool = False
+    standalone: bool = False
     screen: Screen = field(default_factory=Screen)
 
 
@@ -69,13 +73,21 @@ class Format:
 
 _ROWS = (
     Format("table", "tables for the screen", (".txt",), "attncli.rendering.tables:write"),
-    Format("json", "stage → nested lists, axes (batch.., head, row, column)", (".json",), "attncli.rendering.data:json"),
+    Format(
+        "json", "stage → nested lists, axes (batch.., head, row, column)", (".json",), "attncli.rendering.data:json"
+    ),
     Format("yaml", "the same as YAML", (".yaml", ".yml"), "attncli.rendering.data:yaml"),
     Format("csv", "one matrix, comma separated", (".csv",), "attncli.rendering.data:csv", holds="matrix"),
     Format("tsv", "one matrix, tab separated", (".tsv",), "attncli.rendering.data:tsv", holds="matrix"),
     Format("long", "CSV with a line a number: stage, head, row, column, value", (), "attncli.rendering.data:long"),
     Format("npy", "one stage for NumPy", (".npy",), "attncli.rendering.data:npy", holds="stage", binary=True),
     Format("npz", "all stages for NumPy", (".npz",), "attncli.rendering.data:npz", binary=True),
+    Format("markdown", "tables and formulas for GitHub", (".md", ".markdown"), "attncli.rendering.markdown:write"),
+    Format("latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.latex:write"),
+    Format("html", "a page; a click on a cell shows its arithmetic", (".html", ".htm"), "attncli.rendering.html:write"),
+    Format("svg", "a heatmap of one stage, or of the weights", (".svg",), "attncli.rendering.svg:write"),
+    Format("png", "the same heatmap by matplotlib", (".png",), "attncli.rendering.pictures:write_png", binary=True),
+    Format("pdf", "the same heatmap by matplotlib", (".pdf",), "attncli.rendering.pictures:write_pdf", binary=True),
 )
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}

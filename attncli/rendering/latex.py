@@ -64,7 +64,7 @@ _WORD = r"\providecommand{\attnword}[2]{\texttt{#2}}% \attnword{the word}{its co
 def write(view: View, options: Options, stream: Stream) -> None:
     """The writer of ``-f latex``: a fragment, or a document of its own with ``--standalone``."""
     digits = DIGITS if options.digits is None else options.digits
-    text = latex(view, digits, options.full, standalone=getattr(options, "standalone", False))
+    text = latex(view, digits, options.full, standalone=options.standalone)
     stream.write(text.encode())
 
 
