@@ -39,7 +39,7 @@ class Document:
         name: str | None = None,
         *,
         folder: Path | None = None,
-        before: str = "",
+        before: str | None = None,
         confined: bool = False,
     ) -> None:
         self.text = text

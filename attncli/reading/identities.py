@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,14 @@ class Identity:
         self.node = node
 
 
-def resolve(values: dict[str, Any], written: dict[str, Any]) -> None:
-    """Put identity matrices of the right size in the place of each `identity`. Raises AttncliError where none is."""
+def resolve(values: dict[str, Any], *, stand_in_for: Collection[str] = ()) -> None:
+    """Put identity matrices of the right size in the place of each `identity`. Raises AttncliError where none is.
+
+    ``stand_in_for`` names weights that could not be read: zeros take their place, so that the others can be checked.
+    """
+    for name in ("W_Q", "W_K", "W_V"):
+        if name in stand_in_for and (width := _width_of_source(name, values)):
+            values[name] = np.zeros((width, next(_columns_of_others(values), width)))
     for name in [name for name, value in values.items() if isinstance(value, Identity) and name != "W_O"]:
         values[name] = _made(name, name, values[name], values)
     for r, head in enumerate(values.get("heads", ()), 1):
@@ -30,12 +36,22 @@ def resolve(values: dict[str, Any], written: dict[str, Any]) -> None:
 
 
 def _made(path: str, name: str, identity: Identity, values: Mapping[str, Any], size: int | None = None) -> Any:
-    widths = [_width(values, key) for key in _SOURCES.get(name, ())]
-    size = size or next((width for width in widths if width), None)
+    size = size or _width_of_source(name, values)
     if size is None:
         hint = "Give its size: {identity: 2}."
         raise identity.node.error(f"{path}: nothing says how large this identity is", hint=hint, key=path)
     return np.eye(size)
+
+
+def _width_of_source(name: str, values: Mapping[str, Any]) -> int | None:
+    """How wide that is which a weight multiplies."""
+    widths = [_width(values, key) for key in _SOURCES.get(name, ())]
+    return next((width for width in widths if width), None)
+
+
+def _columns_of_others(values: Mapping[str, Any]) -> Iterator[int]:
+    arrays = (values.get(name) for name in ("W_Q", "W_K", "W_V"))
+    return (array.shape[1] for array in arrays if isinstance(array, np.ndarray) and array.ndim == 2)
 
 
 _SOURCES = {

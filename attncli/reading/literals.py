@@ -210,7 +210,9 @@ class _Parser(Generic[T]):
             if self.text[self.at :].strip():
                 self.fail()
         except AttncliError as error:
-            raise AttncliError(f"{self.written!r}: {error.what}", hint=error.hint) from None
+            shown = repr(self.written)
+            what = error.what if error.what.startswith(shown) else f"{shown}: {error.what}"
+            raise AttncliError(what, hint=error.hint) from None
         except (OverflowError, ZeroDivisionError):
             raise AttncliError(f"{self.written!r} is too large for a number") from None
         if isinstance(value, tuple) and not math.isfinite(value[0]):

@@ -53,5 +53,5 @@ def nearest(path: Path) -> str | None:
         names = [entry.name for entry in islice(path.parent.iterdir(), 1000)]
     except OSError:
         return None
-    close = get_close_matches(path.name, names, 1, cutoff=0.6)
+    close = get_close_matches(path.name, names, 1, cutoff=0.7)
     return close[0] if close else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -144,14 +145,19 @@ def find(root: Mapping, key: str) -> Place | None:
     place = None
     for part in key.split("."):
         if isinstance(node, Mapping) and part in node.items:
-            place = node.keys[part].place(line_only=True)
+            place = _line_of(node.keys[part])
             node = node.items[part]
         elif isinstance(node, Sequence) and part.isdigit() and 1 <= int(part) <= len(node.items):
             node = node.items[int(part) - 1]
-            place = node.place(line_only=True)
+            place = _line_of(node)
         else:
             break
     return place or (Place(root.document.name) if root.document.name else None)
+
+
+def _line_of(node: Node) -> Place:
+    """The line of a key; of a KEY=VALUE, which has no lines, the text with a caret."""
+    return node.place(line_only=node.document.numbered)
 
 
 class Reading:
@@ -183,7 +189,7 @@ class Reading:
                 self._read_framework(self.root.items["from"])
         if not self.errors:
             with self.errors.collect():
-                identities.resolve(self.values, self.written)
+                identities.resolve(self.values)
 
     def _read_key(self, name: str, node: Node) -> None:
         kind = KEYS[name].kind
@@ -260,22 +266,17 @@ class Reading:
 
     def add_mistakes_beyond(self) -> None:
         """Mistakes among the keys that could be read, where they don't come from the others."""
-        told = [*self.errors]
-        unread = self.failed | {hint.removeprefix("Did you mean ").rstrip("?") for e in told for hint in e.hint}
-        values = {name: value for name, value in self.values.items() if not _holds_identity(value)}
+        meant = {hint.removeprefix("Did you mean ").rstrip("?") for error in self.errors for hint in error.hint}
+        unread = self.failed | (meant & set(KEYS))
+        values = {name: value for name, value in self.values.items() if name not in unread}
         try:
-            Problem(written=self.written, **{name: value for name, value in values.items() if name not in unread})
+            identities.resolve(values, stand_in_for=unread)
+            Problem(written=self.written, **values)
         except AttncliError as error:
             for one in error.errors:
                 text = " ".join((one.what, *one.hint))
-                if one.key in self.values and " missing" not in text and not any(name in text for name in unread):
+                if one.key in self.values and not any(re.search(rf"\b{re.escape(name)}\b", text) for name in unread):
                     self.errors.add(one)
-
-
-def _holds_identity(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(_holds_identity(part) for head in value if isinstance(head, dict) for part in head.values())
-    return isinstance(value, identities.Identity)
 
 
 def refuse_not_finite(name: str, matrix: Matrix, node: Node) -> None:
