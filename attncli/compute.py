@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from attncli.blocks import Progress
     from attncli.ops import Array
     from attncli.problem import Problem
+    from attncli.rendering.notebook import Tables
 
 
 class Result(Mapping[str, "Array"]):
@@ -43,6 +44,18 @@ class Result(Mapping[str, "Array"]):
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {'×'.join(map(str, self[name].shape))}" for name in self)
         return f"<Result: {shapes}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the stages as tables."""
+        from attncli.rendering.notebook import page
+
+        return page(self)
+
+    def __rich__(self) -> Tables:
+        """What rich prints: the tables of the screen."""
+        from attncli.rendering.notebook import Tables
+
+        return Tables(self)
 
 
 def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Progress | None = None) -> Result:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -132,17 +132,19 @@ def _anchor(section: Section) -> str:
     return f"of-{section.name}"
 
 
-def tables(section: Section, digits: int, full: bool = False) -> str:
-    """A section with its tables, each number shaded by its size."""
+def tables(
+    section: Section, digits: int, full: bool = False, cell: Callable[..., str] | None = None, ids: bool = True
+) -> str:
+    """A section with its tables, each number shaded by its size; ``cell`` writes a number in another way."""
     anchor = _anchor(section)
     formula = f'<p class="formula">{notation.mathml(section.equation)}</p>'
     parts = [
-        f'<section aria-labelledby="{anchor}">',
-        f'<h2 id="{anchor}">{escape(section.name)}</h2>',
+        f'<section aria-labelledby="{anchor}">' if ids else "<section>",
+        f'<h2 id="{anchor}">{escape(section.name)}</h2>' if ids else f"<h3>{escape(section.name)}</h3>",
         *([formula] if section.equation != section.symbol else []),
         f'<p class="soft">{escape(section.sentence)} {notation.mathml(section.shape)}</p>',
         '<div class="sheets">',
-        *(_sheet(section, sheet, digits, full) for sheet in section.sheets),
+        *(_sheet(section, sheet, digits, full, cell or _cell) for sheet in section.sheets),
         "</div>",
     ]
     words = [] if full else [gaps(sheet, MOST_ROWS, MOST_COLUMNS) for sheet in section.sheets[:1]]
@@ -159,7 +161,7 @@ def _places(sheet: Sheet, full: bool) -> Iterator[tuple[int, int]]:
                 yield i, j
 
 
-def _sheet(section: Section, sheet: Sheet, digits: int, full: bool) -> str:
+def _sheet(section: Section, sheet: Sheet, digits: int, full: bool, cell: Callable[..., str]) -> str:
     rows, columns = sheet.array.shape
     across = picked(columns, columns if full else MOST_COLUMNS)
     most = _largest(section)
@@ -174,7 +176,7 @@ def _sheet(section: Section, sheet: Sheet, digits: int, full: bool) -> str:
         if i is None:
             lines.append(f"<tr>{'<td class=gap>⋮</td>' * (len(across) + 1)}</tr>")
             continue
-        cells = ("<td class=gap>…</td>" if j is None else _cell(sheet, i, j, digits, most) for j in across)
+        cells = ("<td class=gap>…</td>" if j is None else cell(sheet, i, j, digits, most) for j in across)
         lines.append(f'<tr><th scope="row">{_label(sheet.rows, i)}</th>{"".join(cells)}</tr>')
     return "\n".join([*lines, "</tbody></table></div>"])
 
@@ -196,14 +198,15 @@ def _largest(section: Section) -> float:
 def _cell(sheet: Sheet, i: int, j: int, digits: int, most: float) -> str:
     value = float(sheet.array[i, j])
     hidden = sheet.hidden is not None and bool(sheet.hidden[i, j])
-    shade = "hidden" if hidden else _shade(value, most)
+    step = shade_of(value, most)
+    shade = "hidden" if hidden else f"{'p' if step > 0 else 'n'}{abs(step)}" if step else ""
     title = ' title="hidden by the mask"' if hidden else ""
     attributes = f' class="{shade}"' if shade else ""
     return f'<td id="{escape(sheet.cell(i, j))}"{attributes}{title}>{escape(number(sheet.array[i, j], digits))}</td>'
 
 
-def _shade(value: float, most: float) -> str:
+def shade_of(value: float, most: float) -> int:
+    """How deep a shade a number has: 0 to STEPS for positive ones, 0 to -STEPS for negative ones."""
     if not np.isfinite(value) or most == 0:
-        return ""
-    step = round(STEPS * min(1.0, abs(value) / most))
-    return f"{'p' if value > 0 else 'n'}{step}" if step else ""
+        return 0
+    return round(STEPS * max(-1.0, min(1.0, value / most)))
