@@ -34,6 +34,9 @@ CONVENTIONS = {
 }
 """What else a whole sheet may be right in, and how that is said."""
 
+SINGLE = Rule(atol=1e-6, rtol=2e-6)
+"""The noise of float32 arithmetic in numbers that it printed with all their digits."""
+
 ROUNDING_ROOM = 8.0
 """A difference of up to so many times the error of float32 or float16 arithmetic in this problem looks like rounding."""
 
@@ -162,7 +165,7 @@ class Checker:
             other = self._in_another_convention(sheet)
             if other is not None:
                 return other
-            found = diagnosis.pairs()
+            found = diagnosis.pairs() or self._in_single_precision(report, answers=sheet)
         explanations = _distinct(found)
         return replace(
             report,
@@ -171,6 +174,13 @@ class Checker:
             rounding=self._rounding(report.stages),
             notes=_notes(report.stages, diagnosis, found),
         )
+
+    def _in_single_precision(self, report: Report, answers: AnswerSheet) -> list[Candidate]:
+        """What explains a sheet of many decimals up to the noise that float32 leaves in its last ones."""
+        if self.rule.is_tolerance or not any(v.answer is not None and v.answer.finest >= 6 for v in report.stages):
+            return []
+        fitted = fit(self.key, answers, SINGLE)
+        return Diagnosis(self.catalogue, fitted, self._judge(fitted)).singles()
 
     def _follows(
         self, verdicts: tuple[StageVerdict, ...], diagnosis: Diagnosis, found: list[Candidate]
@@ -244,7 +254,7 @@ class Checker:
         dump = all(v.answer is not None and (v.answer.stage.binary or v.answer.rule.is_tolerance) for v in wrong)
         for dtype in ["float32"] * (fine or dump) + ["float16"] * dump:
             errors = self._arithmetic_errors(dtype)
-            if all(self._is_rounding(verdict, errors) for verdict in wrong):
+            if all(self._is_rounding(verdict, errors) for verdict in wrong) and _is_noise(wrong, self.key.eps):
                 return dtype
         return None
 
@@ -265,6 +275,18 @@ class Checker:
                     for name, right in self.key.right.items()
                 }
         return self._errors[dtype]
+
+
+def _is_noise(verdicts: list[StageVerdict], eps: float) -> bool:
+    """Whether many entries are a little off, as arithmetic leaves them, and not one or two."""
+    off, judged = 0, 0
+    for verdict in verdicts:
+        if verdict.answer is not None and verdict.right is not None:
+            with np.errstate(invalid="ignore"):
+                size = np.abs(verdict.answer.value - verdict.right)
+            off += int((size > eps * verdict.answer.largest).sum())
+            judged += int((verdict.answer.judged & (verdict.right != 0) & np.isfinite(verdict.right)).sum())
+    return off > judged / 5
 
 
 def _is_fine(verdict: StageVerdict) -> bool:

@@ -234,6 +234,7 @@ class Diagnosis:
         found += [candidate for candidate in self._misreadings(first) if self.fails(candidate) is None]
         if not found:
             found = [candidate for candidate in self._from_hidden(first) if self.fails(candidate) is None]
+            found += self._hidden_pairs(first) if found else []
         if not found:
             found = [candidate for candidate in self._slips(first) if self.fails(candidate) is None]
         return found

@@ -6,7 +6,7 @@ row i by δ·(row a of the weights). Every judged entry bounds δ by what it may
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,17 +39,18 @@ class _Bounds:
 
 def misreadings(key: Key, role: str, answers: Mapping[str, Answer]) -> Iterator[Variant]:
     """The single changed entries of W or of the inputs that explain a wrong Q, K or V."""
-    bounds = {name: found for name in ROLES if (found := _bounds(key, name, answers)) is not None}
-    own = bounds.get(role)
-    if own is None or not _is_evidence(own, answers[role]):
-        return
-    if own.bad.any(axis=0).sum() == 1:
-        yield from _of_weight(key.problem, role, own)
-    if own.bad.any(axis=1).sum() == 1:
-        yield from _of_source(key.problem, role, bounds)
+    for cut in (False, True):  # as if all were rounded, then with room for cut numbers
+        bounds = {name: found for name in ROLES if (found := _bounds(key, name, answers, cut)) is not None}
+        own = bounds.get(role)
+        if own is None:
+            return
+        found = [*_of_weight(key.problem, role, own), *_of_source(key.problem, role, bounds)]
+        yield from found
+        if found:
+            return
 
 
-def _bounds(key: Key, role: str, answers: Mapping[str, Answer]) -> _Bounds | None:
+def _bounds(key: Key, role: str, answers: Mapping[str, Answer], cut: bool) -> _Bounds | None:
     source_name, weight_name, _ = projection_names(key.problem, role)
     source, weight = getattr(key.problem, source_name), getattr(key.problem, weight_name)
     if role not in answers or source is None or weight is None or role in key.problem.given:
@@ -57,14 +58,14 @@ def _bounds(key: Key, role: str, answers: Mapping[str, Answer]) -> _Bounds | Non
     answer, right = answers[role], key.right[role]
     if right.shape[-2] != source.shape[-2] or right.shape[:-3] != source.shape[:-2]:
         return None
-    low, high = allowance(answer)
+    low, high = allowance(answer, cut)
     noise = key.eps * max(answer.largest, 1e-300)
     fused = [ops.join_heads(x).reshape(-1, weight.shape[1]) for x in (low - right, high - right, answer.agrees(right))]
     return _Bounds(fused[0] - noise, fused[1] + noise, ~fused[2], source.reshape(-1, source.shape[-1]), weight)
 
 
-def allowance(answer: Answer) -> tuple[Array, Array]:
-    """The smallest and the largest number that each entry may stand for."""
+def allowance(answer: Answer, cut: bool) -> tuple[Array, Array]:
+    """The smallest and the largest number that each entry may stand for, rounded (or cut too)."""
     value, unit = answer.value, answer.unit
     if answer.stage.binary or answer.rule.is_tolerance:
         rule = answer.rule
@@ -74,14 +75,16 @@ def allowance(answer: Answer) -> tuple[Array, Array]:
         low, high = value - room, value + room
     else:
         slack = np.where(answer.exact, EXACT * np.abs(value), 0.0)
-        low = value - np.where(value > 0, unit / 2, unit) - slack
-        high = value + np.where(value < 0, unit / 2, unit) + slack
+        far = unit if cut else unit / 2
+        low = value - np.where(value > 0, unit / 2, far) - slack
+        high = value + np.where(value < 0, unit / 2, far) + slack
     return np.where(answer.judged, low, -np.inf), np.where(answer.judged, high, np.inf)
 
 
-def _is_evidence(own: _Bounds, answer: Answer) -> bool:
-    """One number always explains one number: more must differ, or agree."""
-    bad, judged = int(own.bad.sum()), int(answer.judged.sum())
+def _is_evidence(bounds: Iterable[_Bounds]) -> bool:
+    """One number always explains one number: two must differ and others agree, or three differ."""
+    bad = sum(int(one.bad.sum()) for one in bounds)
+    judged = sum(int(np.isfinite(one.low).sum()) for one in bounds)
     return bad >= 3 or (bad == 2 and judged > 2)
 
 
@@ -97,6 +100,8 @@ def _step(low: Array, high: Array, bad: Array, factor: Array) -> tuple[float, fl
 
 
 def _of_weight(problem: Problem, role: str, own: _Bounds) -> Iterator[Variant]:
+    if own.bad.any(axis=0).sum() != 1 or not _is_evidence([own]):
+        return
     column = int(np.argmax(own.bad.any(axis=0)))
     for row in range(own.weight.shape[0]):
         step = _step(own.low[:, column], own.high[:, column], own.bad[:, column], own.source[:, row])
@@ -111,10 +116,11 @@ def _of_weight(problem: Problem, role: str, own: _Bounds) -> Iterator[Variant]:
 
 
 def _of_source(problem: Problem, role: str, bounds: Mapping[str, _Bounds]) -> Iterator[Variant]:
-    own = bounds[role]
-    row = int(np.argmax(own.bad.any(axis=1)))
-    name = projection_names(problem, role)[0]
+    own, name = bounds[role], projection_names(problem, role)[0]
     sharing = [other for other in ROLES if projection_names(problem, other)[0] == name]
+    if own.bad.any(axis=1).sum() != 1 or not _is_evidence(bounds[other] for other in sharing if other in bounds):
+        return
+    row = int(np.argmax(own.bad.any(axis=1)))
     for column in range(own.source.shape[1]):
         steps = []
         for other in sharing:
