@@ -37,6 +37,9 @@ class Key:
         self.eps = max(1e-12, 16 * eps)
         """The noise of the arithmetic, relative to a matrix's largest number."""
 
+        self.scale = {name: largest(array) for name, array in self.right.items()}
+        """The largest number of each stage."""
+
     @cached_property
     def above(self) -> dict[str, frozenset[str]]:
         """The stages that each hangs on, at any distance."""
@@ -110,6 +113,11 @@ class Key:
         if self.problem.round is not None:
             array = ops.rounded(array, self.problem.round, self.problem.rounding)
         return array
+
+
+def largest(array: Array) -> float:
+    """The largest size of a finite entry."""
+    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
 
 
 def _merged(array: Array, value: Array, judged: Array) -> Array:

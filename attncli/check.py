@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.chains import Key
+from attncli.chains import Key, largest
 from attncli.diagnosis import Candidate, Catalogue, Diagnosis, Explanation, explanation, lean
 from attncli.errors import AttncliError
 from attncli.fit import Fitted, Reading, fit, heads_second_reading, heads_side_by_side, transposed_reading
@@ -125,12 +125,13 @@ class Checker:
     def check(self, sheet: AnswerSheet | Mapping[str, Any] | None = None) -> Report:
         """One sheet's report. Raises AttncliError where it has no stage."""
         answers = self._sheet(sheet)
-        fitted = fit(self.key, answers, self.rule)
-        verdicts = self._judge(fitted)
-        report = self._report(answers, fitted, verdicts)
-        if not any(verdict.is_fault for verdict in verdicts):
-            return report
-        return self._explained(report, answers, fitted)
+        with np.errstate(all="ignore"):
+            fitted = fit(self.key, answers, self.rule)
+            verdicts = self._judge(fitted)
+            report = self._report(answers, fitted, verdicts)
+            if not any(verdict.is_fault for verdict in verdicts):
+                return report
+            return self._explained(report, answers, fitted)
 
     def _sheet(self, sheet: AnswerSheet | Mapping[str, Any] | None) -> AnswerSheet:
         if sheet is None:
@@ -259,11 +260,11 @@ class Checker:
         return None
 
     def _is_rounding(self, verdict: StageVerdict, errors: Mapping[str, float]) -> bool:
-        largest = verdict.largest
-        if largest is None or verdict.answer is None:
+        entry = verdict.largest
+        if entry is None or verdict.answer is None:
             return False
         room = float(np.max(verdict.answer.unit, initial=0.0)) if not verdict.answer.rule.is_tolerance else 0.0
-        return abs(largest.difference) <= ROUNDING_ROOM * errors[verdict.stage] + room
+        return abs(entry.difference) <= ROUNDING_ROOM * errors[verdict.stage] + room
 
     def _arithmetic_errors(self, dtype: str) -> dict[str, float]:
         """How far each stage is off, at most, when this problem is computed in a smaller dtype (which is run)."""
@@ -271,7 +272,7 @@ class Checker:
             with np.errstate(all="ignore"):
                 other = Key(self.problem.replace(dtype=dtype)).right
                 self._errors[dtype] = {
-                    name: _farthest(other[name], right) + float(np.finfo(dtype).eps) * _largest(right)
+                    name: _farthest(other[name], right) + float(np.finfo(dtype).eps) * largest(right)
                     for name, right in self.key.right.items()
                 }
         return self._errors[dtype]
@@ -297,10 +298,6 @@ def _is_fine(verdict: StageVerdict) -> bool:
 def _farthest(one: Any, other: Any) -> float:
     size = np.abs(one.astype(float) - other)
     return float(size[np.isfinite(size)].max(initial=0.0))
-
-
-def _largest(array: Any) -> float:
-    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
 
 
 def _distinct(found: list[Candidate]) -> tuple[Explanation, ...]:

@@ -311,6 +311,11 @@ class Diagnosis:
         for name in self.shown if only is None else [only]:
             if name in candidate.free:
                 continue
+            is_fault = self.verdicts[name].verdict not in (CORRECT, CARRIED, TOO_COARSE)
+            if name not in chain and name not in changes:
+                if is_fault or name == self.faults[0]:
+                    return name
+                continue
             answer, strict = self.answers[name], name == self.faults[0]
             from_inputs = self._match(answer, chain.get(name, None if name in changes else self.key.right[name]), strict)
             if from_inputs.all():
@@ -319,9 +324,7 @@ class Diagnosis:
                 own = self.key.walk(changes, candidate.silent, self.written)  # type: ignore[arg-type]
             if (from_inputs | self._match(answer, own.get(name), strict)).all():
                 continue
-            if self.verdicts[name].verdict not in (CORRECT, CARRIED, TOO_COARSE) or self._is_touched(name, changes):
-                return name
-            if name == self.faults[0]:
+            if is_fault or name == self.faults[0] or self._is_touched(name, changes):
                 return name
         return None
 

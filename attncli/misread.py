@@ -93,8 +93,7 @@ def _step(low: Array, high: Array, bad: Array, factor: Array) -> tuple[float, fl
     moves = np.abs(factor) > 1e-12
     if bad[~moves].any() or not moves.any():
         return None
-    with np.errstate(invalid="ignore"):
-        ends = np.stack([low[moves] / factor[moves], high[moves] / factor[moves]])
+    ends = np.stack([low[moves] / factor[moves], high[moves] / factor[moves]])
     first, last = float(ends.min(axis=0).max()), float(ends.max(axis=0).min())
     return (first, last) if first <= last else None
 

@@ -47,10 +47,14 @@ class Rule:
 
 
 class Answer:
-    """One stage of a sheet, in the canonical axes, ready to be compared. ``eps``: the noise of the arithmetic."""
+    """One stage of a sheet, in the canonical axes, ready to be compared.
 
-    def __init__(self, stage: SheetStage, rule: Rule, eps: float) -> None:
-        self.stage, self.rule, self.eps = stage, rule, eps
+    ``eps``: the noise of the arithmetic, relative to the largest number here or, as ``scale``, in the right answer.
+    Comparing warns of nothing: it is meant to run under ``np.errstate(all="ignore")``, as `Checker` sees to.
+    """
+
+    def __init__(self, stage: SheetStage, rule: Rule, eps: float, scale: float = 0.0) -> None:
+        self.stage, self.rule = stage, rule
         self.value, self.judged, self.exact = stage.value, stage.judged, stage.exact
         self.texts = stage.texts
         self.all_judged = bool(self.judged.all())
@@ -61,6 +65,8 @@ class Answer:
         """Whether it is a matrix of whole numbers, by which those of another kind can't be judged."""
         finite = self.value[np.isfinite(self.value)]
         self.largest = float(np.abs(finite).max()) if finite.size else 0.0
+        self.all_finite = finite.size == self.value.size
+        self.noise = eps * max(self.largest, scale)
 
     @cached_property
     def decimals(self) -> Array:
@@ -74,59 +80,46 @@ class Answer:
             return np.zeros(self.value.shape)
         return np.where(self.exact, 0.0, 10.0 ** -self.decimals.astype(float))
 
+    @cached_property
+    def _limits(self) -> tuple[Array, Array, Array]:
+        """How far a number may be that was rounded; how far one that was cut; and how small that one may be."""
+        return self.unit / 2 + self.noise, self.unit - self.noise, np.abs(self.value) - self.noise
+
     def agrees(self, right: Array) -> Array:
         """For each entry, whether it stands for the right number. Entries that aren't judged agree.
 
         ``right`` has the shape of the answer, or a leading axis more (many candidates at once).
         """
-        with np.errstate(invalid="ignore", over="ignore"):
-            size = np.abs(right - self.value)
-            noise = self._noise(right)
-            agree = self._within(right, size, noise) if self._by_size else self._as_written(right, size, noise)
-            return self._or_equal(agree, right)
+        size = np.abs(right - self.value)
+        if self.rule.is_tolerance or self.stage.binary:
+            return self._or_equal(self._within(right, size), right)
+        rounded, cut, least = self._limits
+        agree = (size <= rounded) | ((size < cut) & (np.abs(right) >= least) & (right * self.value >= 0))
+        if self.any_exact:
+            agree = np.where(self.exact, size <= EXACT * np.abs(right) + self.noise, agree)
+        return self._or_equal(agree, right)
 
     def equals(self, right: Array) -> Array:
         """For each entry, whether it is the right number itself: whole numbers read as exact ones."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            return self._or_equal(np.abs(right - self.value) <= EXACT * np.abs(right) + self._noise(right), right)
+        return self._or_equal(np.abs(right - self.value) <= EXACT * np.abs(right) + self.noise, right)
 
-    @property
-    def _by_size(self) -> bool:
-        return self.rule.is_tolerance or self.stage.binary
-
-    def _noise(self, right: Array) -> float:
-        return self.eps * max(self.largest, _largest(right) if right.ndim == self.value.ndim else 0.0)
-
-    def _within(self, right: Array, size: Array, noise: float) -> Array:
+    def _within(self, right: Array, size: Array) -> Array:
         if self.rule.is_tolerance:
             room = (self.rule.atol or 0.0) + (self.rule.rtol or 0.0) * np.abs(right)
         else:
             room = np.asarray(BINARY.get(str(self.value.dtype), 1e-9) * max(self.largest, 1e-300))
-        return np.asarray((size <= room + noise) & np.isfinite(right))
-
-    def _as_written(self, right: Array, size: Array, noise: float) -> Array:
-        rounded = size <= self.unit / 2 + noise
-        towards_zero = (np.abs(right) >= np.abs(self.value) - noise) & (right * self.value >= 0)
-        agree = rounded | (towards_zero & (size < self.unit - noise))
-        if self.any_exact:
-            agree = np.where(self.exact, size <= EXACT * np.abs(right) + noise, agree)
-        return np.asarray(agree)
+        return np.asarray((size <= room + self.noise) & np.isfinite(right))
 
     def _or_equal(self, agree: Array, right: Array) -> Array:
         """The same, with infinities and NaN compared as symbols."""
-        agree = agree | (self.value == right)
-        if not np.isfinite(self.value).all():
-            agree |= np.isnan(right) & np.isnan(self.value) & self.judged
+        if not self.all_finite:
+            agree = agree | (self.value == right) | (np.isnan(right) & np.isnan(self.value) & self.judged)
         if self.largest >= -HIDDEN:
-            agree |= np.isneginf(right) & (self.value <= HIDDEN)
-        return agree if self.all_judged else agree | ~self.judged
+            agree = agree | (np.isneginf(right) & (self.value <= HIDDEN))
+        return np.asarray(agree if self.all_judged else agree | ~self.judged)
 
     def is_whole(self, right: Array) -> bool:
         """Whether the right numbers (of the judged entries) are all whole."""
         numbers = right[self.judged & np.isfinite(right)]
-        return bool((np.abs(numbers - np.round(numbers)) <= self._noise(right)).all())
+        return bool((np.abs(numbers - np.round(numbers)) <= self.noise).all())
 
-
-def _largest(array: Array) -> float:
-    finite = array[np.isfinite(array)]
-    return float(np.abs(finite).max()) if finite.size else 0.0

@@ -172,9 +172,11 @@ class Judge:
     def _is_hollow(self, name: str) -> bool:
         """Whether some matrix is all zeros or all equal, where the right one isn't."""
         own, right = (_matrices(array) for array in (self._passed(name), self.key.right[name]))
-        with np.errstate(invalid="ignore"):
-            equal = (own == own[:, :1]).all(axis=1) & ~(np.abs(right - right[:, :1]) <= self.key.eps).all(axis=1)
-            zero = (own == 0).all(axis=1) & ~(right == 0).all(axis=1)
+        equal = (own == own[:, :1]).all(axis=1)
+        if not equal.any():
+            return False
+        equal &= ~(np.abs(right - right[:, :1]) <= self.key.eps).all(axis=1)
+        zero = (own == 0).all(axis=1) & ~(right == 0).all(axis=1)
         return bool((equal | zero).any())
 
     def _passed(self, name: str) -> Array:
