@@ -18,7 +18,7 @@ from attncli import notation
 from attncli.errors import AttncliError
 from attncli.rendering.colours import HIDDEN, brightness, colour, hexadecimal
 from attncli.rendering.labels import one_line, visible
-from attncli.rendering.writeup import Section, Sheet, number, stage_section
+from attncli.rendering.writeup import Section, Sheet, is_whole, number, stage_section
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def picture(view: View, digits: int | None = None) -> Picture:
 def _stage(view: View) -> str:
     if len(view.stages) == 1:
         return view.stages[0]
-    if "weights" in view.stages and set(view.stages) == set(view.result):
+    if "weights" in view.stages and is_whole(view):
         return "weights"
     hint = "Select one with -s, such as -s weights."
     raise AttncliError(f"a picture shows one stage, and {len(view.stages)} are selected", hint=hint)

@@ -83,12 +83,14 @@ class Section:
 
 def sections(view: View, full: bool = False) -> list[Section]:
     """What a write-up shows: first what is given, where every stage of the problem follows; then the stages."""
-    whole = view.choice.head is None and view.choice.batch is None and _is_whole(view)
+    whole = is_whole(view) and view.choice.head is None and view.choice.batch is None
     return [*(inputs(view.problem, full) if whole else ()), *(stage_section(view, name, full) for name in view.stages)]
 
 
-def _is_whole(view: View) -> bool:
-    return all(stage.name in view.stages for stage in present(view.problem) if not stage.on_request)
+def is_whole(view: View) -> bool:
+    """Whether every stage is shown that the problem has (with a head selected: every stage that has heads)."""
+    stages = [stage for stage in present(view.problem) if not stage.on_request]
+    return all(stage.name in view.stages for stage in stages if stage.per_head or view.choice.head is None)
 
 
 def stage_section(view: View, name: str, full: bool = False) -> Section:
