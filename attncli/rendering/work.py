@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attncli import notation
 from attncli.cells import parse
 from attncli.explain import Explainer
+from attncli.rendering.labels import visible
 from attncli.rendering.writeup import number
 from attncli.stages import STAGES
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from attncli.compute import Result
     from attncli.derivation import Derivation
 
-MOST_TERMS = 60_000
+MOST_TERMS = 40_000
 """A page holds the arithmetic of so many operands in all: some megabytes. Stages beyond are shown without theirs."""
 
 
@@ -76,18 +78,20 @@ def _sources(derivation: Derivation) -> Iterator[str]:
 
 def lines(derivation: Derivation, digits: int) -> list[str]:
     """A cell's arithmetic: in symbols, in numbers, and its value."""
-    symbol = notation.unicode(derivation.symbol)
-    value = number(derivation.value, digits)
+    symbol, value = _unicode(derivation.symbol), number(derivation.value, digits)
+    words = [visible(derivation.words)] if derivation.words else []
     if derivation.is_leaf:
-        return [f"{symbol} = {value}", *([derivation.words] if derivation.words else [])]
+        return [f"{symbol} = {value}", *words]
     found = [_written(derivation, lambda leaf: number(leaf.value, digits))]
     found += [" + ".join(number(term.value, digits) for term in derivation.operands)] if derivation.op == "sum" else []
-    return [f"{symbol} = {_written(derivation, _name)}", *(f"= {text}" for text in found), f"= {value}",
-            *([derivation.words] if derivation.words else [])]  # fmt: skip
+    return [f"{symbol} = {_written(derivation, _name)}", *(f"= {text}" for text in found), f"= {value}", *words]
+
+
+_unicode = lru_cache(1 << 16)(notation.unicode)
 
 
 def _name(leaf: Derivation) -> str:
-    return notation.unicode(leaf.symbol) if leaf.symbol else number(leaf.value, 4)
+    return _unicode(leaf.symbol) if leaf.symbol else number(leaf.value, 4)
 
 
 def _written(node: Derivation, leaf: Callable[[Derivation], str]) -> str:

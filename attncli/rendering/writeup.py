@@ -155,7 +155,8 @@ def hidden_cells(problem: Problem, name: str, array: Array, batch: Sequence[int]
     mask = problem.mask
     if name in ("masked_scores", "weights") and mask is not None and mask.allowed is not None:
         allowed = np.broadcast_to(mask.allowed, (*problem.batch, problem.num_heads, problem.n, problem.m))
-        hidden: Array = ~allowed[(*(i - 1 for i in batch), head - 1)]
+        lead = (0,) * (len(problem.batch) - len(batch)) + tuple(i - 1 for i in batch)
+        hidden: Array = ~allowed[(*lead, head - 1)]
         return hidden.T if problem.columns else hidden
     if name in SCORES and array.dtype != object:
         hidden = np.isneginf(array)
