@@ -80,7 +80,7 @@ def test_the_known_weights() -> None:
     text = latex(showing.view(showing.three_tokens(), "weights"))
     assert "  0.2483 & 0.2483 & 0.5035 \\\\\n" in text
     assert r"$A = \operatorname{softmax}(\tilde{S}) \text{ along each row}$" in text
-    assert r"\attnword{猫}{U+732B}" in text
+    assert r'\attnword{猫}{U+732B}{"732B}' in text
 
 
 def test_points_stand_below_each_other() -> None:
@@ -98,7 +98,7 @@ def test_escapes_are_the_signs_themselves() -> None:
         r"a\_b \& 50\% of \{x\} \# \$y\textasciicircum{}2\$ \textbackslash{}input"
     )
     assert escaped("café −∞ naïve--") == r"café $-$$\infty$ naïve-{}-{}"
-    assert escaped("ab 猫の") == r"ab \attnword{猫の}{U+732B U+306E}"
+    assert escaped("ab 猫の") == r'ab \attnword{猫の}{U+732B U+306E}{"732B}'
 
 
 def test_long_matrices_are_shortened_and_that_is_said() -> None:
@@ -119,6 +119,16 @@ def pdflatex() -> str:
     if engine is None:
         pytest.skip("no pdflatex here (Debian: texlive-latex-base)")
     return engine
+
+
+@pytest.mark.parametrize(("name", "package"), [("xelatex", "fontspec.sty"), ("lualatex", "luaotfload.sty")])
+def test_unicode_engines_compile_it_too(tmp_path: Path, name: str, package: str) -> None:
+    engine, finder = shutil.which(name), shutil.which("kpsewhich")
+    if engine is None or finder is None:
+        pytest.skip(f"no {name} here (Debian: texlive-xetex, texlive-luatex)")
+    if not subprocess.run([finder, package], capture_output=True, check=False).stdout.strip():
+        pytest.skip(f"no {package} here (Debian: texlive-latex-recommended, texlive-luatex)")
+    compiled(engine, latex(showing.view(showing.hostile()), standalone=True), tmp_path)
 
 
 def compiled(engine: str, text: str, folder: Path) -> str:

@@ -46,19 +46,17 @@ _PREAMBLE = r"""\documentclass{article}
 \usepackage{iftex}
 \ifPDFTeX
   \usepackage[utf8]{inputenc}
-  \newcommand{\attnword}[2]{\texttt{#2}}
+  \newcommand{\attnword}[3]{\texttt{#2}}
 \else
   \usepackage{fontspec}
-  \newcommand{\attnfont}{}
-  \IfFontExistsTF{DejaVu Sans}{\renewcommand{\attnfont}{\fontspec{DejaVu Sans}}}{}
-  \IfFontExistsTF{IPAexGothic}{\renewcommand{\attnfont}{\fontspec{IPAexGothic}}}{}
-  \IfFontExistsTF{Noto Sans CJK JP}{\renewcommand{\attnfont}{\fontspec{Noto Sans CJK JP}}}{}
-  \newcommand{\attnword}[2]{{\attnfont #1}}
+  \newcommand{\attntry}[4]{\IfFontExistsTF{#4}{\fontspec{#4}\iffontchar\font#3\relax#1\else#2\fi}{#2}}
+  \newcommand{\attnword}[3]{{\attntry{#1}{%
+    \attntry{#1}{\attntry{#1}{\texttt{#2}}{#3}{DejaVu Sans}}{#3}{Droid Sans Fallback}}{#3}{Noto Sans CJK JP}}}
 \fi
 \setlength{\parindent}{0pt}
 """
 
-_WORD = r"\providecommand{\attnword}[2]{\texttt{#2}}% \attnword{the word}{its code points, for pdfLaTeX}"
+_WORD = r"\providecommand{\attnword}[3]{\texttt{#2}}% the word, its code points (for pdfLaTeX), the first it needs"
 
 
 def write(view: View, options: Options, stream: Stream) -> None:
@@ -102,7 +100,8 @@ def _escaped_word(word: str) -> str:
         return "".join(_ESCAPES.get(char, char) for char in word)
     codes = " ".join(f"U+{ord(char):04X}" for char in word)
     itself = "".join(_ESCAPES.get(char, char) for char in word)
-    return rf"\attnword{{{itself}}}{{{codes}}}"
+    first = next(ord(char) for char in word if not _is_plain(char))
+    return rf'\attnword{{{itself}}}{{{codes}}}{{"{first:X}}}'
 
 
 def _is_plain(char: str) -> bool:
