@@ -19,9 +19,11 @@ class Place:
     line: int | None = None
     column: int | None = None
     text: str | None = None
-    """The whole line as the user wrote it, for a caret below it."""
+    """The line as the user wrote it, for a caret below it."""
     width: int = 1
     """How many characters of ``text`` from ``column`` on are meant."""
+    left_out: int = 0
+    """How many characters of a very long line are left out before ``text``."""
 
     def __str__(self) -> str:
         parts = [self.file] if self.file else []
@@ -97,13 +99,13 @@ def caret(place: Place, room: int = 100) -> tuple[str, str]:
 
     assert place.text is not None
     assert place.column is not None
-    text = "".join(c if c.isprintable() else " " for c in place.text.rstrip("\r\n"))
-    start = min(place.column - 1, len(text))
+    text = place.text.rstrip("\r\n")
+    start = min(place.column - 1 - place.left_out, len(text))
     first = max(0, start - room // 2)
-    before, after = ("…" if first else ""), ("…" if len(text) - first > room else "")
-    shown = text[first : first + room]
+    before, after = ("…" if first or place.left_out else ""), ("…" if len(text) - first > room else "")
+    shown = "".join(c if c.isprintable() else " " for c in text[first : first + room])
     width = max(1, min(place.width, len(shown) - (start - first)))
-    cells = sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in before + text[first:start])
+    cells = sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in before + shown[: start - first])
     return before + shown + after, " " * cells + "^" * width
 
 

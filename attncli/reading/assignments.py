@@ -67,13 +67,20 @@ def put(root: Mapping, parts: list[str], key: Scalar, value: Node) -> None:
     for i, part in enumerate(parts[:-1]):
         inner = _step(node, part, parts[: i + 1], key)
         if inner is None:
-            inner = Mapping(key.document, key.start, key.end)
+            inner = _new(parts[0], parts[i + 1], key)
             _set(node, part, inner, key, parts[: i + 1])
         elif isinstance(inner, Numbers):
             inner = inner.spelled_out()
             _set(node, part, inner, key, parts[: i + 1])
         node = inner
     _set(node, parts[-1], value, key, parts)
+
+
+def _new(root_key: str, part: str, key: Scalar) -> Node:
+    """What is made for a part that isn't there yet: a list where it is numbered (heads.1), but for an answer's rows."""
+    if part.isdigit() and root_key != "expect":
+        return Sequence(key.document, key.start, key.end, [])
+    return Mapping(key.document, key.start, key.end)
 
 
 def _step(node: Node, part: str, path: list[str], key: Scalar) -> Node | None:

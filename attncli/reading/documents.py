@@ -6,10 +6,9 @@ depth, and what aliases expand to. Tags are refused, and a repeated key is an er
 
 from __future__ import annotations
 
+import re
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,15 @@ from attncli.reading import paths
 
 MAX_NODES = 3_000_000
 """How many values a document may hold, aliases expanded."""
+MAX_PARSED = 300_000
+"""How many of them may be anything but plain numbers in lists, which take longer to read."""
 MAX_DEPTH = 50
 
+MAX_WORD = 50_000
+"""Characters in a row without a blank or a comma, in a text of many MB."""
+_GAP, _WORD = re.compile(r"[\s,]"), re.compile(r"\S")
+_MOST_SHOWN = 1000
+"""Characters of a line that are kept before and after what an error is about."""
 _CONTROL = bytes([*range(9), 11, 12, *range(14, 32), 127])
 
 
@@ -49,24 +55,23 @@ class Document:
         self.numbered = before is None
         self.confined = confined
 
-    @cached_property
-    def _line_starts(self) -> npt.NDArray[np.int64]:
-        codes = np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-        return np.concatenate([[0], np.flatnonzero(codes == ord("\n")) + 1])
-
     def place(self, start: int, end: int | None = None, *, line_only: bool = False) -> Place:
         """The place of the characters from ``start`` to ``end``; ``line_only`` leaves out column and caret."""
-        line = bisect_right(self._line_starts, start)
-        first = int(self._line_starts[line - 1])
-        stop = self.text.find("\n", first)
-        text = self.text[first : len(self.text) if stop < 0 else stop]
-        shift = len(self.before) if line == 1 else 0
+        line = self.text.count("\n", 0, start) + 1
         number = line if self.numbered else None
         if line_only:
             return Place(self.name, number)
-        width = max(1, min(end or start + 1, first + len(text)) - start)
-        text = self.before + text if shift else text
-        return Place(self.name, number, start - first + 1 + shift, text, width)
+        first = self.text.rfind("\n", 0, start) + 1
+        stop = self.text.find("\n", first)
+        stop = len(self.text) if stop < 0 else stop
+        width = max(1, min(end or start + 1, stop) - start)
+        before = self.before if line == 1 else ""
+        left_out = max(0, start - first - _MOST_SHOWN)
+        text = self.text[first + left_out : min(stop, start + _MOST_SHOWN)]
+        column = start - first + 1 + len(before)
+        if left_out:
+            return Place(self.name, number, column, text, width, left_out + len(before))
+        return Place(self.name, number, column, before + text, width)
 
 
 class Node:
@@ -155,8 +160,8 @@ class Numbers(Node):
         from attncli.reading.lifting import NUMBER
 
         text = self.document.text
-        spans = (match.span(1) for match in NUMBER.finditer(text, self.start, self.end))
-        return [Scalar(self.document, a, b, text[a:b], True) for a, b in spans]
+        found = NUMBER.finditer(text, self.start, self.end)
+        return [Scalar(self.document, *match.span(1), match[2], True) for match in found]
 
     def spelled_out(self) -> Sequence:
         """The same as nested sequences of scalars."""
@@ -245,8 +250,6 @@ def _not_text(data: bytes, name: str | None, encoding: str, error: UnicodeDecode
 
 
 def _first_unprintable(text: str) -> int | None:
-    import re
-
     if text.isascii() and not text.encode().translate(None, bytes(set(range(128)) - set(_CONTROL))):
         return None
     match = re.search("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text)
@@ -274,17 +277,23 @@ def parse(document: Document, *, lift: bool = True, pure: bool = False) -> Node 
 
 
 def _refuse_too_many(document: Document) -> None:
+    """Raise early where counting alone shows that a text is too much."""
     text = document.text
     if len(text) < MAX_NODES:
         return
     if text.count(",") + text.count("\n") > 2 * MAX_NODES or text.count(",") > MAX_NODES:
         raise too_large(document)
+    for start in range(0, len(text), MAX_WORD):
+        chunk = text[start : start + MAX_WORD]
+        if len(chunk) == MAX_WORD and not (_GAP.search(chunk) and _WORD.search(chunk)):
+            what = f"{MAX_WORD:,} characters without a blank, or as many blanks"
+            raise AttncliError(what, where=document.place(start, line_only=True))
 
 
-def too_large(document: Document) -> AttncliError:
+def too_large(document: Document, limit: int = MAX_NODES) -> AttncliError:
     """The error for a document of too many values."""
     return AttncliError(
-        f"more than {MAX_NODES:,} values", where=Place(document.name),
+        f"more than {limit:,} values", where=Place(document.name),
         hint="Save large matrices as .npy files (numpy.save) and name these: W_Q: w_q.npy.",
     )  # fmt: skip
 
@@ -295,11 +304,20 @@ class Count:
     def __init__(self, document: Document) -> None:
         self.document = document
         self.nodes = 0
+        self.parsed = 0
 
-    def add(self, nodes: int = 1) -> None:
+    def add(self, nodes: int) -> None:
+        """Count what was read at once, or again through an alias."""
         self.nodes += nodes
         if self.nodes > MAX_NODES:
             raise too_large(self.document)
+
+    def add_one(self) -> None:
+        """Count a node that the parser made."""
+        self.parsed += 1
+        self.nodes += 1
+        if self.parsed > MAX_PARSED:
+            raise too_large(self.document, MAX_PARSED)
 
 
 def standard_input(limit: int) -> bytes:

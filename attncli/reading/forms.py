@@ -112,6 +112,9 @@ def _product(node: Mapping, wanted: Wanted) -> Matrix:
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[0]:
         what = f"{wanted.key}: a product of shapes {first.shape} and {second.shape}"
         raise value.error(what, hint="The columns of A are as many as the rows of B.", key=wanted.key)
+    if first.shape[0] * second.shape[1] > MAX_MADE:
+        size = f"{first.shape[0]} × {second.shape[1]}"
+        raise value.error(f"{wanted.key}: a product of {size} numbers", hint=f"At most {MAX_MADE:,}.", key=wanted.key)
     with np.errstate(all="ignore"):
         return Matrix(first @ second, factors=(first.shape, second.shape))
 

@@ -53,7 +53,7 @@ class _Parser:
         if depth > MAX_DEPTH:
             place = self.document.place(self.start)
             raise AttncliError(f"nested more than {MAX_DEPTH} deep", where=place)
-        self.count.add()
+        self.count.add_one()
         if self.token == "[":
             return self.sequence(depth)
         if self.token == "{":

@@ -18,10 +18,13 @@ from attncli.errors import AttncliError
 from attncli.reading import literals
 from attncli.reading.documents import Document, Node
 
-NUMBER = re.compile(rf"(?:- )?([-+]?{literals.DECIMAL})")
-"""A number of a lifted list, perhaps after the dash of its line."""
+NUMBER = re.compile(rf'(?:- )?("?([-+]?(?:{literals.DECIMAL}|\.?(?:inf|nan|NaN)))"?)')
+"""A number of a lifted list, perhaps after the dash of its line; group 1 has its quotes, group 2 has none."""
 
-_ROW = re.compile(r"\[[-+0-9.eE, \t\n]*+\]")
+_ROW = re.compile(r"\[[-+0-9.eE, \t\n\"infaN]*+\]")
+_INF = float("inf")
+_SPECIAL = {sign + point + "inf": -_INF if sign == "-" else _INF for sign in ("", "+", "-") for point in ("", ".")}
+_SPECIAL |= dict.fromkeys(("nan", "NaN", ".nan", ".NaN"), float("nan"))
 _MAX_NESTED = 6
 _OPEN, _CLOSE = "\x01", "\x02"
 """They stand for the brackets of a list that is lifted already: characters that no document holds."""
@@ -51,8 +54,9 @@ Tree = Callable[[Document, str, dict[int, Lifted]], "Node | None"]
 
 def parsed(document: Document, tree: Tree, lift: bool) -> Node | None:
     """The tree of a document by a parser that is handed a lightened text."""
-    if lift:
-        text, lists = _without_question_marks(*_without_lines(*lightened(document.text)))
+    text, lists = _without_lines(*lightened(document.text)) if lift else (document.text, {})
+    if lists:
+        text, lists = _without_question_marks(text, lists)
         try:
             return _complete(document, tree, text, lists)
         except AttncliError:
@@ -98,10 +102,8 @@ def _without_lines(text: str, lists: dict[int, Lifted]) -> tuple[str, dict[int, 
             lists[start] = Lifted(start, stop, np.array(values), lines=True)
         else:
             pieces.append(text[at:stop])
-        at = stop
-        newline = text.find("\n", at)
-        pieces.append(text[at : newline + 1])
-        at = newline + 1 or len(text)
+        at = text.find("\n", stop) + 1 or len(text)
+        pieces.append(text[stop:at])
     text = "".join([*pieces, text[at:]])
     return text.replace(_OPEN, "[").replace(_CLOSE, "]"), lists
 
@@ -146,10 +148,24 @@ def _values(text: str) -> list[float] | None:
     if max(map(len, parts)) > literals.MAX_LENGTH or _TINY.search(text):
         return None
     try:
-        values = list(map(float, parts))
+        words = '"' in text or "n" in text.lower()
+        values = [_value(part.strip()) for part in parts] if words else list(map(float, parts))
     except ValueError:
         return None
-    return values if float("inf") not in values and float("-inf") not in values else None
+    return values if words or (_INF not in values and -_INF not in values) else None
+
+
+def _value(text: str) -> float:
+    """An entry that may have quotes, as JSON needs them for "-inf"; ValueError where it is no plain number."""
+    if text[:1] == '"' and text[-1:] == '"' and len(text) > 2:
+        text = text[1:-1]
+    special = _SPECIAL.get(text)
+    if special is not None:
+        return special
+    value = float(text) if text.strip("-+.0123456789eE ") == "" else _INF
+    if value in (_INF, -_INF):
+        raise ValueError(text)
+    return value
 
 
 def _blank(text: str) -> str:

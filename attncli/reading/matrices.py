@@ -106,9 +106,11 @@ def _entry(node: Scalar, index: Shape, wanted: Wanted, errors: Collector) -> flo
     try:
         return _value(node, wanted)
     except AttncliError as error:
-        if len(errors) < MOST_ERRORS:
-            what = f"{_cell(wanted.key, index)}: {error.what}"
-            errors.add(AttncliError(what, hint=error.hint, key=wanted.key, where=node.place()))
+        what = f"{_cell(wanted.key, index)}: {error.what}"
+        errors.add(AttncliError(what, hint=error.hint, key=wanted.key, where=node.place()))
+        if len(errors) > MOST_ERRORS:
+            errors.add(AttncliError(f"{wanted.key} has more entries that can't be read", key=wanted.key))
+            errors.raise_any()
         return float("nan")
 
 

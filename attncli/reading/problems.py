@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -129,14 +130,20 @@ def problem_of(root: Mapping) -> Problem:
 
 def raise_some(errors: Collector, place: Callable[[str], Place | None]) -> None:
     """Raise the first mistakes, each with its place, and say how many more there are."""
-    found = [error.located(place) for error in errors]
-    if len(found) > MOST_ERRORS:
-        more = len(found) - MOST_ERRORS
-        found = [*found[:MOST_ERRORS], AttncliError(f"and {more} more mistake{'s' if more > 1 else ''}")]
+    told = [*errors][:MOST_ERRORS]
+    found = sorted((error.located(place) for error in told), key=_line)
+    more = len(errors) - len(told)
+    if more:
+        found.append(AttncliError(f"and {more} more mistake{'s' if more > 1 else ''}"))
     if len(found) > 1:
         raise AttncliErrors(found)
     if found:
         raise found[0]
+
+
+def _line(error: AttncliError) -> float:
+    line = error.where.line if error.where else None
+    return math.inf if line is None else line
 
 
 def find(root: Mapping, key: str) -> Place | None:

@@ -14,7 +14,7 @@ from attncli.reading.lifting import Lifted
 
 _C_LOADER = getattr(yaml, "CSafeLoader", None)
 _HARMLESS_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("float", "int", "str", "seq", "map", "bool", "null")} | {"!"}
-_INDENTING_TAB = re.compile(r"^ *\t[ \t]*(?=[^ \t\n])", re.MULTILINE)
+_INDENTING_TAB = re.compile(r"^ *+(\t)[ \t]*+(?=[^ \t\n])", re.MULTILINE)
 _MAX_TABS = 50
 
 
@@ -47,7 +47,7 @@ class _Builder:
         self.pure = pure
         self.count = Count(document)
         self.anchors: dict[str, tuple[Node, int]] = {}
-        self.tabs = [match.end() - 1 for match in _INDENTING_TAB.finditer(document.text)]
+        self.tabs = [match.start(1) for match in _INDENTING_TAB.finditer(document.text)]
         self.texts: list[tuple[int, int]] = []
 
     def whole(self) -> Node | None:
@@ -112,7 +112,7 @@ class _Builder:
         return found[0]
 
     def scalar(self, event: Any) -> Scalar:
-        self.count.add()
+        self.count.add_one()
         start, end, text = event.start_mark.index, event.end_mark.index, event.value
         if not event.style:
             if text == "~" and start in self.lists:
@@ -141,7 +141,7 @@ class _Builder:
         while type(event) is not yaml.SequenceEndEvent:
             add(node(event, depth + 1))
             event = take()
-        self.count.add()
+        self.count.add_one()
         return _with_lines_in_place(Sequence(self.document, start, _end(event), items))
 
     def numbers(self, lifted: Lifted) -> Numbers:
@@ -151,7 +151,7 @@ class _Builder:
         return Numbers(self.document, lifted.start, lifted.end, array, lines=lifted.lines)
 
     def mapping(self, event: Any, depth: int) -> Node:
-        self.count.add()
+        self.count.add_one()
         start: int = event.start_mark.index
         mapping = Mapping(self.document, start, start)
         event = self.next()
