@@ -16,9 +16,10 @@ HOSTILE = (
 
 def three_tokens(**keys: object) -> Problem:
     """The example of the README, whose numbers a person can check: weights 0.2483, 0.2483, 0.5035 in the first row."""
+    Z, W_Q, W_K, W_V = ([[1, 0], [0, 1], [1, 1]], [[1, 0], [0, 1]], [[1, 1], [1, -1]], [[2, 0], [0, 3]])
+    Z = np.transpose(Z).tolist() if keys.get("layout") == "columns" else Z  # the weights are symmetric
     return Problem(
-        title="Three tokens, one head", tokens=["私", "は", "猫"], Z=[[1, 0], [0, 1], [1, 1]],
-        W_Q=[[1, 0], [0, 1]], W_K=[[1, 1], [1, -1]], W_V=[[2, 0], [0, 3]], **keys,
+        title="Three tokens, one head", tokens=["私", "は", "猫"], Z=Z, W_Q=W_Q, W_K=W_K, W_V=W_V, **keys
     )  # fmt: skip
 
 
@@ -37,7 +38,7 @@ def hostile() -> Problem:
     n = len(HOSTILE)
     return Problem(
         title="</title><b>T</b> $1$ | 50% \\_", source="- no list", note="1. no list", tokens=list(HOSTILE),
-        Z=draw(size=(n, 2)), W_Q=np.eye(2), W_K=np.eye(2), W_V=np.eye(2),
+        Z=draw(size=(n, 2)), W_Q=np.eye(2), W_K=np.eye(2), W_V=np.eye(2), mask="causal",
     )  # fmt: skip
 
 

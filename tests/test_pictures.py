@@ -77,6 +77,14 @@ def test_what_the_mask_hides_is_hatched() -> None:
     assert found["weights[1,1]"][2] == hexadecimal(colour(1.0))
 
 
+def test_in_columns_the_mask_lies_on_the_other_side() -> None:
+    columns = showing.three_tokens(mask="causal", layout="columns")
+    found = cells(svg.svg(showing.view(columns, "weights")))
+    assert {name for name, (_, hidden, _) in found.items() if hidden} == {
+        "weights[2,1]", "weights[3,1]", "weights[3,2]",
+    }  # fmt: skip
+
+
 def test_labels_are_text_whatever_they_are() -> None:
     text = svg.svg(showing.view(showing.hostile(), "weights"))
     shown = words(text)
