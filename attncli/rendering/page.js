@@ -41,7 +41,7 @@ function list(className, title, names) {
 
 function show(cell) {
   clear();
-  const { lines, from } = data[cell.id] || { lines: [cell.dataset.missing || `${cell.id} = ${cell.textContent}`], from: [] };
+  const { lines, from } = data[cell.id] || { lines: [`${cell.id} = ${cell.textContent}`], from: [] };
   const uses = usedIn[cell.id] || [];
   cell.classList.add("picked");
   cell.setAttribute("aria-selected", "true");

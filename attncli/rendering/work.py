@@ -40,10 +40,11 @@ def work(result: Result, names: Iterable[str], digits: int) -> Work:
     for stage in [stage for stage in by_stage if stage in STAGES]:
         explainer = Explainer(result, 1)
         first = _derived(explainer, by_stage[stage][0])
-        room -= len(by_stage[stage]) * (1 + len(sources(first)))
-        if room < 0:
+        cost = len(by_stage[stage]) * (1 + len(sources(first)))
+        if cost > room:
             without.append(stage)
             continue
+        room -= cost
         for name in by_stage[stage]:
             derivation = _derived(explainer, name)
             cells[name] = {"lines": lines(derivation, digits), "from": sources(derivation)}
