@@ -85,7 +85,8 @@ def lines(derivation: Derivation, digits: int) -> list[str]:
         return [f"{symbol} = {value}", *words]
     found = [_written(derivation, lambda leaf: number(leaf.value, digits))]
     found += [" + ".join(number(term.value, digits) for term in derivation.operands)] if derivation.op == "sum" else []
-    return [f"{symbol} = {_written(derivation, _name)}", *(f"= {text}" for text in found), f"= {value}", *words]
+    steps = dict.fromkeys([_written(derivation, _name), *found, value])  # what says the same twice is said once
+    return [f"{symbol} = " + next(iter(steps)), *(f"= {step}" for step in list(steps)[1:]), *words]
 
 
 _unicode = lru_cache(1 << 16)(notation.unicode)
