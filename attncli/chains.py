@@ -1,4 +1,4 @@
-"""Key: the right chain of a problem, computed once, and other chains: with a formula replaced, or from a sheet's numbers."""
+"""Key: the right chain of a problem, computed once, and other chains: with a formula replaced, or from a sheet."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Key:
         """Every stage, with some formulas replaced, from the inputs or from what a sheet shows.
 
         ``written`` maps a stage to (value, judged): later stages are made of these entries. The wrong formulas of
-        ``silent`` stages are not passed on. ``until`` is the last stage that is wanted. A stage that can't be made is left out; a wrong formula that makes no
-        sense here leaves its stage out too.
+        ``silent`` stages are not passed on. ``until`` is the last stage that is wanted. A stage that can't be made is
+        left out, and so is one whose wrong formula makes no sense here.
         """
         made_values: Values = {}
         passed: Values = {}
@@ -110,8 +110,9 @@ class Key:
                 array = with_cache(self.problem, name, array)
         except NOT_HERE:
             return None
-        if self.problem.round is not None:
-            array = ops.rounded(array, self.problem.round, self.problem.rounding)
+        decimals = self.problem.decimals(name)
+        if decimals is not None:
+            array = ops.rounded(array, decimals, self.problem.rounding)
         return array
 
 

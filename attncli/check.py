@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attncli.catalogue import Candidate, Catalogue, lean
 from attncli.chains import Key, largest
-from attncli.diagnosis import Candidate, Catalogue, Diagnosis, Explanation, explanation, lean
+from attncli.diagnosis import Diagnosis, Explanation, explanation
 from attncli.errors import AttncliError
 from attncli.fit import Fitted, Reading, fit, heads_second_reading, heads_side_by_side, transposed_reading
 from attncli.precision import Rule
@@ -38,7 +39,7 @@ SINGLE = Rule(atol=1e-6, rtol=2e-6)
 """The noise of float32 arithmetic in numbers that it printed with all their digits."""
 
 ROUNDING_ROOM = 8.0
-"""A difference of up to so many times the error of float32 or float16 arithmetic in this problem looks like rounding."""
+"""A difference of up to so many times the error of float32 or float16 arithmetic here looks like rounding."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,9 @@ class Checker:
     def _required(self, require: Iterable[str]) -> Iterable[str]:
         for name in require:
             if name == "all":
-                yield from (one for one in self.key.order if not STAGES[one].on_request and one not in self.problem.given)
+                yield from (
+                    one for one in self.key.order if not STAGES[one].on_request and one not in self.problem.given
+                )
             elif name not in STAGES:
                 raise AttncliError(f"unknown stage {name!r}", hint=f"The stages are {', '.join(STAGES)}.")
             elif name not in self.key.right:
@@ -141,7 +144,9 @@ class Checker:
             sheet = self.problem.expect
         found = sheet if isinstance(sheet, AnswerSheet) else AnswerSheet.of(sheet, "expect")
         if not found.stages:
-            raise AttncliError(f"{found.name} has no stage on it", hint="Write stage: matrix, such as weights: [[...]].")
+            raise AttncliError(
+                f"{found.name} has no stage on it", hint="Write stage: matrix, such as weights: [[...]]."
+            )
         return found
 
     def _judge(self, fitted: Fitted) -> tuple[StageVerdict, ...]:

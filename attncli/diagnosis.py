@@ -2,58 +2,27 @@
 
 A mistake explains a sheet if every judged entry agrees, at the precision it was written with, with the chain in which
 its formula replaces the right one, computed from the inputs or from the sheet's own stages, and if the right formulas
-don't. The mistaken chains of a problem are made once, and all sheets are held against them together.
+don't.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.catalogue import Candidate, Catalogue, is_near, lean
 from attncli.chains import Key, Values
 from attncli.fit import Fitted
 from attncli.misread import ROLES, misreadings
-from attncli.mistakes import ANYWHERE, MISTAKES, Mistake, Variant
+from attncli.mistakes import MISTAKES, Variant
 from attncli.precision import Answer
 from attncli.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG, StageVerdict
 
 if TYPE_CHECKING:
     from attncli.ops import Array
-
-MANY = 2_000_000
-"""Numbers of a problem's chain beyond which mistaken chains are made anew for each sheet, and pairs are not tried."""
-
-CHANCE = 0.01
-"""How likely any pair of mistakes may be to meet a sheet's numbers by chance, for pairs to be named at all."""
-
-
-@dataclass(eq=False)
-class Candidate:
-    """One or two ways of going wrong, and the chain that follows."""
-
-    parts: tuple[tuple[Mistake, Variant], ...]
-    values: Values = field(default_factory=dict, repr=False)
-    free: frozenset[str] = frozenset()
-    """Stages that are taken as they are: a slip, which explains itself."""
-
-    @property
-    def changes(self) -> dict[str, object]:
-        return {stage: wrong for _, variant in self.parts for stage, wrong in variant.changes.items()}
-
-    @property
-    def silent(self) -> frozenset[str]:
-        return frozenset(stage for _, variant in self.parts if variant.shown_only for stage in variant.changes)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(mistake.name for mistake, _ in self.parts)
-
-    def __add__(self, other: Candidate) -> Candidate:
-        return Candidate(self.parts + other.parts, free=self.free | other.free)
 
 
 @dataclass(frozen=True)
@@ -62,148 +31,6 @@ class Explanation:
 
     names: tuple[str, ...]
     sentences: tuple[str, ...]
-
-
-class Catalogue:
-    """The mistaken chains of one problem, made when they are first needed."""
-
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        self.size = sum(array.size for array in key.right.values())
-        self._table: list[Candidate] | None = None
-        self._near: dict[str, list[Candidate]] = {}
-        self._stacks: dict[object, list[tuple[list[Candidate], Array]]] = {}
-        self._pairs: dict[tuple[str, frozenset[str]], list[Candidate]] = {}
-
-    def table(self) -> list[Candidate]:
-        """Every way of every mistake that has its own stage, with the chain that it leads to."""
-        if self._table is None:
-            found = [
-                Candidate(((mistake, variant),))
-                for mistake in MISTAKES.values()
-                for variant in mistake.ways(self.key.problem, self.key.right)
-            ]
-            self._table = [candidate for candidate in found if self._make(candidate)]
-        return self._table
-
-    def anywhere(self, stage: str) -> list[Candidate]:
-        """The ways of the mistakes that may happen at any stage, at this one."""
-        if stage not in self._near:
-            found = [
-                Candidate(((mistake, variant),))
-                for mistake in MISTAKES.values()
-                if mistake.stage == ANYWHERE
-                if mistake.name != "rounded_on_the_way" or self.size < 100_000
-                for variant in mistake.ways(self.key.problem, self.key.right, stage)
-            ]
-            self._near[stage] = [candidate for candidate in found if self._make(candidate)]
-        return self._near[stage]
-
-    def _make(self, candidate: Candidate) -> bool:
-        """Make the chain of a candidate; False where the mistake changes nothing here."""
-        changes, right = candidate.changes, self.key.right
-        if not all(stage in right for stage in changes):
-            return False
-        values = self.key.walk(changes, candidate.silent)  # type: ignore[arg-type]
-        candidate.values = {name: array for name, array in values.items() if not self._same(array, right[name])}
-        changed = bool(candidate.values) or len(values) < len(right)
-        if self.size > MANY:
-            candidate.values = {}
-        return changed
-
-    def _same(self, array: Array, right: Array) -> bool:
-        if array is right:
-            return True
-        if array.shape != right.shape:
-            return False
-        scale = np.abs(right[np.isfinite(right)]).max(initial=0.0)
-        with np.errstate(invalid="ignore"):
-            return bool(((np.abs(array - right) <= self.key.eps * scale) | (array == right)).all())
-
-    def chain(self, candidate: Candidate) -> Values:
-        """The stages of a candidate that differ from the right ones, or all."""
-        if candidate.values and self.size <= MANY:
-            return candidate.values
-        return self.key.walk(candidate.changes, candidate.silent)  # type: ignore[arg-type]
-
-    def near(self, stage: str, answer: Answer) -> list[Candidate]:
-        """Those that come near an answer at one stage: all that may explain it, and few others."""
-        candidates = self.table() + self.anywhere(stage)
-        if self.size > MANY:
-            chains = ((c, self.key.walk(c.changes, c.silent, until=stage).get(stage)) for c in candidates)  # type: ignore[arg-type]
-            return [c for c, array in chains if array is not None and _is_near(answer, array[None]).all()]
-        return self._near_of((stage,), stage, candidates, answer)
-
-    def near_from(self, stage: str, shown: str, answer: Answer) -> list[Candidate]:
-        """What may happen anywhere, at one stage, and comes near an answer at a later one."""
-        candidates = [c for c in self.anywhere(stage) if c.parts[0][0].name != "rounded_on_the_way"]
-        if self.size > MANY or len(candidates) * _chance(answer, self.key.right[shown]) > CHANCE:
-            return []
-        return self._near_of((stage, shown), shown, candidates, answer)
-
-    def _near_of(self, name: object, stage: str, candidates: list[Candidate], answer: Answer) -> list[Candidate]:
-        if name not in self._stacks:
-            groups: dict[tuple[int, ...], list[Candidate]] = {}
-            for candidate in candidates:
-                if stage in candidate.values:
-                    groups.setdefault(lean(candidate.values[stage].shape), []).append(candidate)
-            self._stacks[name] = [
-                (group, np.stack([c.values[stage].reshape(shape) for c in group])) for shape, group in groups.items()
-            ]
-        near = []
-        for group, stack in self._stacks[name]:
-            if stack.shape[1:] == lean(answer.value.shape):
-                is_near = _is_near(answer, stack.reshape(len(stack), *answer.value.shape))
-                near += [group[i] for i in np.flatnonzero(is_near)]
-        return near
-
-    def pairs_near(self, stage: str, hidden: frozenset[str], answer: Answer) -> list[Candidate]:
-        """Pairs of mistakes, both made between the nearest stages of the sheet and this one, that come near it."""
-        name = (stage, hidden)
-        if name not in self._pairs:
-            self._pairs[name] = list(self._make_pairs(stage, hidden))
-        pairs = self._pairs[name]
-        if not pairs or len(pairs) * _chance(answer, self.key.right[stage]) > CHANCE:
-            return []
-        return self._near_of(name, stage, pairs, answer)
-
-    def _make_pairs(self, stage: str, hidden: frozenset[str]) -> Iterable[Candidate]:
-        ways = [c for c in self.table() if not c.silent and set(c.changes) <= hidden and stage in c.values]
-        if self.size * len(ways) ** 2 / 2 > 20 * MANY:
-            return
-        for one, other in combinations(ways, 2):
-            if one.names != other.names and not set(one.changes) & set(other.changes):
-                pair = one + other
-                values = self.key.walk(pair.changes, until=stage)  # type: ignore[arg-type]
-                alone = (one.values[stage], other.values[stage])
-                if stage in values and not any(self._same(values[stage], array) for array in alone):
-                    pair.values = {stage: values[stage]}
-                    yield pair
-
-
-def lean(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape without axes of size 1 in front of the matrix."""
-    return tuple(size for size in shape[:-2] if size != 1) + shape[-2:]
-
-
-def _is_near(answer: Answer, stack: Array) -> Array:
-    """For each of a stack of candidates, whether all judged entries lie in its neighbourhood."""
-    with np.errstate(invalid="ignore"):
-        room = 0.1 * answer.largest + 20 * np.max(answer.unit, initial=0.0)
-        near = (np.abs(stack - answer.value) <= room) | (stack == answer.value) | ~answer.judged
-        near |= np.isneginf(stack) | np.isnan(stack)
-    return np.asarray(near.reshape(len(stack), -1).all(axis=1))
-
-
-def _chance(answer: Answer, right: Array) -> float:
-    """How likely numbers of this kind are to agree with the sheet's wrong entries without any reason."""
-    differs = answer.judged & np.isfinite(answer.value)
-    if answer.value.shape == right.shape:
-        differs &= ~answer.agrees(right)
-    finite = np.concatenate([right[np.isfinite(right)].ravel(), answer.value[np.isfinite(answer.value)].ravel()])
-    spread = float(np.ptp(finite)) if finite.size else 0.0
-    share = 1.5 * max(float(np.median(answer.unit)), 1e-9) / max(spread, 1e-300)
-    return float(min(1.0, share) ** int(differs.sum()))
 
 
 class Diagnosis:
@@ -229,7 +56,7 @@ class Diagnosis:
         if not self.faults:
             return []
         first = self.faults[0]
-        near = self.catalogue.near(first, self.answers[first])
+        near = self.catalogue.near(first, self._hidden(first), self.answers[first])
         found = [candidate for candidate in near if self.fails(candidate) is None]
         found += [candidate for candidate in self._misreadings(first) if self.fails(candidate) is None]
         if not found:
@@ -266,7 +93,7 @@ class Diagnosis:
 
     def _starts(self, first: str) -> list[Candidate]:
         """What explains the first wrong stage, whatever comes after it."""
-        near = self.catalogue.near(first, self.answers[first])
+        near = self.catalogue.near(first, self._hidden(first), self.answers[first])
         ways = [*near, *self._misreadings(first), *self._slips(first)]
         return [way for way in ways if self.fails(way, only=first) is None]
 
@@ -283,12 +110,12 @@ class Diagnosis:
         """Whether a pair explains a stage from the sheet's own numbers: a quick look before the whole sheet."""
         if stage in pair.free:
             return True
-        array = self.key.walk(pair.changes, pair.silent, self.written, until=stage).get(stage)  # type: ignore[arg-type]
+        array = self.key.walk(pair.changes, pair.silent, self.written, until=stage).get(stage)
         answer = self.answers[stage]
         return array is not None and lean(array.shape) == lean(answer.value.shape) and self._is_near(answer, array)
 
     def _is_near(self, answer: Answer, array: Array) -> bool:
-        return bool(_is_near(answer, array.reshape(1, *answer.value.shape)).all())
+        return bool(is_near(answer, array.reshape(1, *answer.value.shape)).all())
 
     def _misreadings(self, stage: str) -> list[Candidate]:
         if stage not in ROLES or stage in self.misfits:
@@ -302,7 +129,12 @@ class Diagnosis:
         entries = verdict.entries(2)
         if verdict.verdict != WRONG or len(entries) != 1 or verdict.judged < 2:
             return []
-        return [Candidate(((MISTAKES["slip"], Variant({}, cell_name(stage, entries[0].index, self.key))),), free=frozenset({stage}))]
+        return [
+            Candidate(
+                ((MISTAKES["slip"], Variant({}, cell_name(stage, entries[0].index, self.key))),),
+                free=frozenset({stage}),
+            )
+        ]
 
     def fails(self, candidate: Candidate, only: str | None = None) -> str | None:
         """The first stage of the sheet that a candidate does not explain; None where it explains all (or ``only``)."""
@@ -317,11 +149,13 @@ class Diagnosis:
                     return name
                 continue
             answer, strict = self.answers[name], name == self.faults[0]
-            from_inputs = self._match(answer, chain.get(name, None if name in changes else self.key.right[name]), strict)
+            from_inputs = self._match(
+                answer, chain.get(name, None if name in changes else self.key.right[name]), strict
+            )
             if from_inputs.all():
                 continue
             if own is None:
-                own = self.key.walk(changes, candidate.silent, self.written)  # type: ignore[arg-type]
+                own = self.key.walk(changes, candidate.silent, self.written)
             if (from_inputs | self._match(answer, own.get(name), strict)).all():
                 continue
             if is_fault or name == self.faults[0] or self._is_touched(name, changes):

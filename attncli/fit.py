@@ -11,7 +11,7 @@ from attncli.chains import Key
 from attncli.compute import why_absent
 from attncli.errors import AttncliError
 from attncli.precision import Answer, Rule
-from attncli.sheet import AnswerSheet, SheetStage, times
+from attncli.sheet import AnswerSheet, SheetStage
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:

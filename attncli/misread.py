@@ -14,7 +14,7 @@ import numpy as np
 
 from attncli import ops
 from attncli.chains import Key
-from attncli.mistakes.base import Changes, Variant, projected
+from attncli.mistakes.base import Changes, Variant, Wrong, projected
 from attncli.precision import BINARY, EXACT, Answer
 from attncli.stages import projection_names
 
@@ -44,9 +44,9 @@ def misreadings(key: Key, role: str, answers: Mapping[str, Answer]) -> Iterator[
         own = bounds.get(role)
         if own is None:
             return
-        found = [*_of_weight(key.problem, role, own), *_of_source(key.problem, role, bounds)]
-        yield from found
-        if found:
+        ways = [*_of_weight(key.problem, role, own), *_of_source(key.problem, role, bounds)]
+        yield from ways
+        if ways:
             return
 
 
@@ -111,7 +111,7 @@ def _of_weight(problem: Problem, role: str, own: _Bounds) -> Iterator[Variant]:
         weight = own.weight.copy()
         weight[row, column] = becomes
         detail = f"as if {_weight_entry(problem, role, row, column)} were {_shown(becomes)} (it is {_shown(was)})"
-        yield Variant({role: lambda p, v, w=weight: projected(p, role, weight=w)}, detail)  # type: ignore[misc]
+        yield Variant({role: _with_weight(role, weight)}, detail)
 
 
 def _of_source(problem: Problem, role: str, bounds: Mapping[str, _Bounds]) -> Iterator[Variant]:
@@ -150,11 +150,20 @@ def _misread_source(
     detail = f"as if {entry} were {_shown(becomes)} (it is {_shown(was)})"
 
     def changes(roles: list[str]) -> Changes:
-        return {r: lambda p, v, r=r: projected(p, r, source=other) for r in roles if getattr(problem, f"W_{r}") is not None}  # type: ignore[misc]
+        made = [each for each in roles if getattr(problem, f"W_{each}") is not None]
+        return {each: _from_source(each, other) for each in made}
 
     yield Variant(changes(sharing), detail)
     if len(sharing) > 1:
         yield Variant(changes([role]), f"{detail}, for {role} alone")
+
+
+def _with_weight(role: str, weight: Array) -> Wrong:
+    return lambda problem, values: projected(problem, role, weight=weight)
+
+
+def _from_source(role: str, source: Array) -> Wrong:
+    return lambda problem, values: projected(problem, role, source=source)
 
 
 def _weight_entry(problem: Problem, role: str, row: int, column: int) -> str:
@@ -174,7 +183,7 @@ def simplest(low: float, high: float) -> float:
     (-1.0, 0.42)
     """
     if not np.isfinite(low) or not np.isfinite(high):
-        return float(np.nan_to_num((low if np.isfinite(low) else high)))
+        return float(np.nan_to_num(low if np.isfinite(low) else high))
     middle = (low + high) / 2
     slack = 1e-12 * max(abs(low), abs(high))
     for decimals in range(10):

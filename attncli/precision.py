@@ -122,4 +122,3 @@ class Answer:
         """Whether the right numbers (of the judged entries) are all whole."""
         numbers = right[self.judged & np.isfinite(right)]
         return bool((np.abs(numbers - np.round(numbers)) <= self.noise).all())
-

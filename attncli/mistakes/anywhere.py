@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli import ops
-from attncli.mistakes.base import ANYWHERE, Array, Mistake, Values, Variant, Wrong
+from attncli.mistakes.base import ANYWHERE, Mistake, Values, Variant, Wrong
+from attncli.ops import Array
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
@@ -137,7 +138,9 @@ ROWS = (
         "other_head", "this is the right answer of another head", '"head" s "for head" r',
         "heads counted from 0 in one place and from 1 in another", _other_head,
     ),
-    _anywhere("rows_exchanged", "two rows changed places", '"rows" i, j "exchanged"', "hand work", _exchanged(-2, "rows")),
+    _anywhere(
+        "rows_exchanged", "two rows changed places", '"rows" i, j "exchanged"', "hand work", _exchanged(-2, "rows"),
+    ),
     _anywhere(
         "columns_exchanged", "two columns changed places", '"columns" i, j "exchanged"', "hand work",
         _exchanged(-1, "columns"),

@@ -64,7 +64,7 @@ class Mistake:
     at: Callable[[Problem, Values, str], Iterable[Variant]] | None = field(repr=False, default=None)
 
     def ways(self, problem: Problem, right: Values, stage: str | None = None) -> list[Variant]:
-        """The ways of making this mistake in a problem: all, or, of one that may happen anywhere, those at ``stage``."""
+        """The ways of making this mistake in a problem; of one that may happen anywhere, those at ``stage``."""
         try:
             if self.at is not None:
                 return [] if stage is None else list(self.at(problem, right, stage))

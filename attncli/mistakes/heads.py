@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli import ops
-from attncli.mistakes.base import Array, Changes, Values, Variant, Wrong, fresh, row, values_of
+from attncli.mistakes.base import Changes, Values, Variant, Wrong, fresh, row, values_of
+from attncli.ops import Array
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
@@ -114,13 +115,15 @@ def _one_big_head(problem: Problem) -> Iterable[Variant]:
         return
 
     def scores(problem: Problem, values: Values) -> Array:
-        return STAGES["scores"].compute(problem, values).sum(axis=-3, keepdims=True)
+        total: Array = STAGES["scores"].compute(problem, values).sum(axis=-3, keepdims=True)
+        return total
 
     def repeated(problem: Problem, values: Values) -> Array:
         return np.repeat(scores(problem, values), problem.num_heads, axis=-3)
 
     def scaled(problem: Problem, values: Values) -> Array:
-        return values["scores"] / np.sqrt((problem.d_k or 1) * problem.num_heads)
+        narrowed: Array = values["scores"] / np.sqrt((problem.d_k or 1) * problem.num_heads)
+        return narrowed
 
     for product in (scores, repeated):
         yield Variant({"scores": product, "scaled_scores": scaled, "outputs": _outputs}, "divided by √(h·d_k)")
@@ -157,7 +160,8 @@ ROWS = (
         "heads taken from the last to the first", variants=_reordered,
     ),
     row(
-        "heads_averaged", "concat", "the heads' outputs were averaged, not put side by side", "(O^(1) + .. + O^(h)) / h",
+        "heads_averaged", "concat", "the heads' outputs were averaged, not put side by side",
+        "(O^(1) + .. + O^(h)) / h",
         "awf/functional-transformer#8", _merged("mean"),
     ),
     row(

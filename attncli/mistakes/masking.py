@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import masks, ops
-from attncli.mistakes.base import Array, Changes, Values, Variant, before_mask, before_softmax, row
+from attncli.mistakes.base import Changes, Values, Variant, before_mask, before_softmax, row
+from attncli.ops import Array
 
 if TYPE_CHECKING:
     from attncli.problem import Problem
@@ -68,7 +69,7 @@ def _hides_diagonal(problem: Problem) -> Iterable[Variant]:
     if allowed is None:
         return
     yield from _masked_by(problem, allowed & ~_last(allowed))
-    yield from _masked_by(problem, allowed & ~np.eye(*allowed.shape[-2:], dtype=bool))
+    yield from _masked_by(problem, allowed & (np.eye(*allowed.shape[-2:]) == 0))
 
 
 def _one_more(allowed: Array) -> Array:
@@ -79,7 +80,7 @@ def _one_more(allowed: Array) -> Array:
 
 def _padding_on_queries(allowed: Array) -> Array | None:
     """Keys that are hidden from every query hide the queries of the same number instead."""
-    real = allowed.any(axis=-2)
+    real = np.asarray(allowed.any(axis=-2))
     if allowed.shape[-1] != allowed.shape[-2] or real.all():
         return None
     return np.asarray((allowed | ~real[..., None, :]) & real[..., :, None])
@@ -102,7 +103,7 @@ def _frame(problem: Problem) -> masks.Frame:
 
 
 def _specs(problem: Problem) -> list[Any]:
-    spec = problem.keys.get("mask")
+    spec: Any = problem.keys.get("mask")
     several = isinstance(spec, (list, tuple)) and any(isinstance(one, (str, Mapping)) for one in spec)
     return list(spec) if several else [] if spec is None else [spec]
 
@@ -183,7 +184,7 @@ ROWS = (
         "keras-team/keras#23038; microsoft/onnxruntime#14363", variants=_one_of_several,
     ),
     row(
-        "mask_inverted", "masked_scores", "the mask was inverted: what it hides is seen, what it lets through is hidden",
+        "mask_inverted", "masked_scores", "the mask was inverted: what it should hide is seen, the rest is hidden",
         'S~ "where not allowed"', "rasbt/LLMs-from-scratch#1061; pytorch/pytorch#120668", variants=_inverted,
     ),
     row(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli import ops
-from attncli.mistakes.base import Array, Changes, Values, Variant, Wrong, projected, right, row
+from attncli.mistakes.base import Changes, Values, Variant, Wrong, projected, right, row
+from attncli.ops import Array
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ ROWS = (
         "Kyubyong/transformer#17; d2l-ai/d2l-en#439", variants=_W_O_left_out,
     ),
     row(
-        "W_O_transposed", "multihead", "W_O was transposed", "Concat (W^O)^T", "Kyubyong/transformer#17", _W_O_transposed,
+        "W_O_transposed", "multihead", "W_O was transposed", "Concat (W^O)^T",
+        "Kyubyong/transformer#17", _W_O_transposed,
     ),
     row(
         "activation_after_W_O", "multihead", "negative numbers were set to 0 after W_O (a ReLU)", "max(0, Concat W^O)",
@@ -86,6 +88,7 @@ ROWS = (
         "bias_left_out", "Q", "a bias was left out", "Z W^Q", "a bias that training had at 0", **_biases_times(0),
     ),
     row(
-        "bias_twice", "Q", "a bias was added twice", "Z W^Q + 2 b^Q", "added by the layer and by hand", **_biases_times(2),
+        "bias_twice", "Q", "a bias was added twice", "Z W^Q + 2 b^Q",
+        "added by the layer and by hand", **_biases_times(2),
     ),
 )  # fmt: skip

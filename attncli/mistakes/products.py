@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli import ops
-from attncli.mistakes.base import Array, Mistake, Values, Variant, Wrong, fresh, projected, right, row, values_of
+from attncli.mistakes.base import Mistake, Values, Variant, Wrong, fresh, projected, right, row, values_of
+from attncli.ops import Array
 from attncli.stages import projection_names
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import ops
-from attncli.mistakes.base import Array, Values, Variant, Wrong, before_softmax, fresh, row
+from attncli.mistakes.base import Values, Variant, Wrong, before_softmax, fresh, row
+from attncli.ops import Array
 
 if TYPE_CHECKING:
     from attncli.problem import Problem
@@ -20,7 +21,7 @@ def _factor(problem: Problem) -> Any:
     return problem.scale if problem.scale is not None else 1 / np.sqrt(problem.d_k or 1)
 
 
-def _by(factor: Callable[[Problem], Any]) -> Wrong:
+def _by(factor: Callable[[Any], Any]) -> Wrong:
     """The scores times a factor that the problem's sizes give; None where a size is unknown."""
     return lambda problem, values: values["scores"] * factor(problem)
 

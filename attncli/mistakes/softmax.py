@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli import ops
-from attncli.mistakes.base import Array, Values, Variant, before_softmax, right, row, without_hidden
+from attncli.mistakes.base import Values, Variant, Wrong, before_softmax, right, row, without_hidden
+from attncli.ops import Array
 
 if TYPE_CHECKING:
     from attncli.problem import Problem
@@ -29,12 +30,13 @@ def _over_heads(problem: Problem, values: Values) -> Array | None:
     return np.moveaxis(ops.softmax(np.moveaxis(before_softmax(values), -3, -1)), -1, -3)
 
 
-def _base(number: float) -> object:
+def _base(number: float) -> Wrong:
     return lambda problem, values: ops.softmax(before_softmax(values) * np.log(number))
 
 
 def _not_normalised(problem: Problem, values: Values) -> Array:
-    return np.exp(before_softmax(values))
+    powers: Array = np.exp(before_softmax(values))
+    return powers
 
 
 def _left_out(problem: Problem, values: Values) -> Array:
@@ -47,12 +49,14 @@ def _left_out_hidden_as_zero(problem: Problem, values: Values) -> Array:
 
 def _divided_by_sum(problem: Problem, values: Values) -> Array:
     scores = without_hidden(before_softmax(values))
-    return scores / scores.sum(axis=-1, keepdims=True)
+    shares: Array = scores / scores.sum(axis=-1, keepdims=True)
+    return shares
 
 
 def _over_raw_sum(problem: Problem, values: Values) -> Array:
     scores = before_softmax(values)
-    return np.exp(scores) / without_hidden(scores).sum(axis=-1, keepdims=True)
+    shares: Array = np.exp(scores) / without_hidden(scores).sum(axis=-1, keepdims=True)
+    return shares
 
 
 def _twice(problem: Problem, values: Values) -> Array:
@@ -67,7 +71,8 @@ def _twice_masked(problem: Problem, values: Values) -> Array:
 def _hardmax(problem: Problem, values: Values) -> Array:
     scores = before_softmax(values)
     top = scores == scores.max(axis=-1, keepdims=True)
-    return (top & (top.cumsum(axis=-1) == 1)).astype(scores.dtype)
+    first: Array = (top & (top.cumsum(axis=-1) == 1)).astype(scores.dtype)
+    return first
 
 
 def _averaged(problem: Problem) -> Iterable[Variant]:
@@ -78,7 +83,8 @@ def _averaged(problem: Problem) -> Iterable[Variant]:
     def mean(problem: Problem, values: Values) -> Array:
         weights = right("weights")(problem, values)
         assert weights is not None
-        return weights.mean(axis=-3, keepdims=True)
+        averaged: Array = weights.mean(axis=-3, keepdims=True)
+        return averaged
 
     def repeated(problem: Problem, values: Values) -> Array:
         return np.repeat(mean(problem, values), problem.num_heads, axis=-3)

@@ -1,0 +1,274 @@
+"""The commands `check` and `mistakes`: arguments in, one library call, one renderer, one exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attncli.errors import AttncliError
+from attncli.names import STAGE_NAMES
+
+if TYPE_CHECKING:
+    from attncli.check import Checker
+    from attncli.classroom import Marking, Row
+    from attncli.rendering.formats import Options
+
+SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+FORMATS = ("table", "json", "jsonl", "csv")
+
+CHECK_HELP = """Is this right? Where did it go wrong first, and how?
+
+Each stage of an answer sheet gets a verdict: correct, too coarse, carried forward, wrong, missing. Numbers are held to
+the decimals that they were written with; a known mistake that gives exactly the sheet's numbers is named. Without
+a sheet, the problem's own expect: is checked. Several sheets are a class: a line each, and totals.
+
+Exit code: 0 all judged stages correct, 1 something is not, 2 unreadable.
+
+Examples:
+
+  attncli check problem.yaml answers.yaml
+
+  attncli check problem.yaml sheets/*.yaml -f csv -o grades.csv --points weights=2,outputs=3
+
+  attncli check layer.yaml dump.npz --rtol 1e-5
+"""
+
+MISTAKES_HELP = """The known mistakes: what `check` can name, each with its stage and its wrong formula.
+
+Examples:
+
+  attncli mistakes
+
+  attncli mistakes softmax_columns
+
+  attncli mistakes -f json
+"""
+
+
+def _stages(incomplete: str) -> list[str]:
+    return [name for name in (*STAGE_NAMES, "all") if name.startswith(incomplete)]
+
+
+def check(
+    problem: Annotated[str, typer.Argument(help="A problem file, a shipped example, or - for standard input.")],
+    answers: Annotated[
+        list[str] | None, typer.Argument(help="Answer sheets: YAML, JSON, .npz or CSV; - for standard input.")
+    ] = None,
+    atol: Annotated[
+        float | None, typer.Option("--atol", min=0, help="Absolute tolerance, in place of the decimals as written.")
+    ] = None,
+    rtol: Annotated[
+        float | None, typer.Option("--rtol", min=0, help="Relative tolerance, in place of the decimals as written.")
+    ] = None,
+    stage: Annotated[
+        str | None,
+        typer.Option("--stage", "-s", help="What a sheet that is one plain matrix is.", autocompletion=_stages),
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option("--require", help="Stages that must be there (a comma list, or all).", autocompletion=_stages),
+    ] = None,
+    points: Annotated[list[str] | None, typer.Option("--points", help="Points a stage: weights=2,outputs=3.")] = None,
+    follow_through: Annotated[
+        float, typer.Option("--follow-through", min=0, max=1, help="The share of points for carried forward.")
+    ] = 1.0,
+    format: Annotated[
+        str | None, typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}.", autocompletion=lambda: list(FORMATS))
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write to a file; its suffix picks the format.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
+) -> None:
+    from attncli.classroom import Marking, points_of
+
+    chosen = _format(format, output)
+    marking = Marking(points_of(points or []), follow_through)
+    checker = _checker(problem, answers or [], atol, rtol, require or [])
+    if len(answers or []) > 1:
+        rows = _class_rows(checker, answers or [], stage, marking)
+        correct = _write_class(rows, chosen, output, quiet)
+    else:
+        row = _single(checker, answers[0] if answers else None, stage, marking, problem)
+        correct = row.correct
+        if not quiet:
+            _write_single(row, chosen, output)
+    if not correct:
+        raise typer.Exit(1)
+
+
+def _format(format: str | None, output: str | None) -> str:
+    if format is None and output is not None:
+        format = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}.get(
+            Path(output).suffix.lower()
+        )
+    format = format or "table"
+    if format not in FORMATS:
+        raise AttncliError(f"check has no format {format!r}", hint=f"Its formats are {', '.join(FORMATS)}.")
+    return format
+
+
+def _checker(problem: str, answers: list[str], atol: float | None, rtol: float | None, require: list[str]) -> Checker:
+    from attncli.check import Checker
+    from attncli.precision import Rule
+    from attncli.reading.problems import load
+
+    if [problem, *answers].count("-") > 1:
+        raise AttncliError("standard input can be read only once", hint="Give the problem or the sheet as a file.")
+    required = [name.strip() for text in require for name in text.split(",") if name.strip()]
+    return Checker(load(problem), Rule(atol, rtol), required)
+
+
+def _single(checker: Checker, source: str | None, stage: str | None, marking: Marking, problem: str) -> Row:
+    from attncli.classroom import marked
+
+    if source is None:
+        return marked(f"{problem}: expect", checker.check(), marking)
+    return marked(source, checker.check(_reader(stage)(source)), marking)
+
+
+def _reader(stage: str | None) -> Callable[[str], Any]:
+    from attncli.reading.sheets import read_sheet
+
+    return lambda source: read_sheet(source, stage=stage)
+
+
+def _class_rows(checker: Checker, answers: list[str], stage: str | None, marking: Marking) -> Iterator[Row]:
+    from attncli.classroom import grade
+
+    return grade(checker, answers, _reader(stage), marking, _progress(len(answers)))
+
+
+def _progress(count: int) -> Callable[[int], None] | None:
+    """Tells how many sheets are done, on a terminal's standard error."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+
+    def progress(done: int) -> None:
+        if done % 20 == 0 or done == count:
+            end = "\r\x1b[K" if done == count else ""
+            print(f"\r{done} of {count} sheets", end=end, file=sys.stderr, flush=True)
+
+    return progress
+
+
+def _write_single(row: Row, format: str, output: str | None) -> None:
+    from attncli.writing import destination
+
+    with destination(output) as stream:
+        if format == "table":
+            from attncli.rendering import reports
+
+            for piece in reports.sheet(row, _options(output)):
+                stream.write(piece)
+        else:
+            from attncli.rendering.report_data import WRITERS
+
+            for text in WRITERS[format]([row], False):
+                stream.write(text.encode())
+
+
+def _write_class(rows: Iterator[Row], format: str, output: str | None, quiet: bool) -> bool:
+    """Write the rows of a class as they come; whether all are correct."""
+    from attncli.writing import destination
+
+    all_correct = True
+
+    def seen() -> Iterator[Row]:
+        nonlocal all_correct
+        for row in rows:
+            all_correct &= row.correct
+            yield row
+
+    if quiet:
+        for _ in seen():
+            pass
+        return all_correct
+    with destination(output) as stream:
+        if format == "table":
+            from attncli.classroom import totals
+            from attncli.rendering import reports
+
+            done, options = list(seen()), _options(output)
+            for piece in reports.classroom(done, options):
+                stream.write(piece)
+            stream.write(reports.summary(totals(done), options))
+        else:
+            from attncli.rendering.report_data import WRITERS
+
+            for text in WRITERS[format](seen(), True):
+                stream.write(text.encode())
+    return all_correct
+
+
+def mistakes(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Only these.", autocompletion=lambda incomplete: _mistakes(incomplete))
+    ] = None,
+    format: Annotated[str | None, typer.Option("--format", "-f", help="table, json.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+) -> None:
+    from attncli.notation import unicode
+    from attncli.writing import destination
+
+    chosen = format or ("json" if (output or "").endswith(".json") else "table")
+    if chosen not in ("table", "json"):
+        raise AttncliError(f"mistakes has no format {chosen!r}", hint="Its formats are table, json.")
+    rows = _selected(names or [])
+    with destination(output) as stream:
+        if chosen == "json":
+            import json
+
+            keys = ("name", "stage", "sentence", "formula", "source")
+            data = [{key: getattr(row, key) for key in keys} for row in rows]
+            stream.write((json.dumps(data, ensure_ascii=False, indent=2) + "\n").encode())
+        else:
+            from attncli.rendering import reports
+
+            lines = [(row.name, row.stage, row.sentence, unicode(row.formula), row.source) for row in rows]
+            stream.write(reports.mistakes_table(lines, _options(output)))
+
+
+def _selected(names: list[str]) -> list[Any]:
+    from difflib import get_close_matches
+
+    from attncli.mistakes import MISTAKES
+
+    for name in names:
+        if name not in MISTAKES:
+            close = get_close_matches(name, MISTAKES, 1)
+            hint = f"Did you mean {close[0]}?" if close else "`attncli mistakes` lists them all."
+            raise AttncliError(f"no known mistake is called {name!r}", hint=hint)
+    return [MISTAKES[name] for name in names] if names else list(MISTAKES.values())
+
+
+def _mistakes(incomplete: str) -> list[str]:
+    from attncli.mistakes import MISTAKES
+
+    return [name for name in MISTAKES if name.startswith(incomplete)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.command(help=CHECK_HELP)(check)
+    app.command(help=MISTAKES_HELP)(mistakes)
+
+
+def _options(output: str | None) -> Options:
+    """What the report is drawn on: the terminal, or as wide as it takes."""
+    from shutil import get_terminal_size
+
+    from attncli.rendering.formats import Options, Screen
+
+    stream = sys.stdout
+    on_terminal = output in (None, "-") and stream is not None and stream.isatty()
+    told = os.environ.get("COLUMNS", "")
+    width = get_terminal_size().columns if on_terminal or (told.isdigit() and int(told)) else None
+    colours = bool(os.environ.get("FORCE_COLOR")) or (on_terminal and os.environ.get("TERM") != "dumb")
+    encoding = (stream.encoding if output in (None, "-") and stream is not None else None) or "utf-8"
+    return Options(screen=Screen(width, encoding, colours and not os.environ.get("NO_COLOR")))

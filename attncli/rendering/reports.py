@@ -1,0 +1,395 @@
+"""Reports on the screen: one sheet stage by stage, or a class as a table with totals.
+
+A wrong entry carries a sign beside its colour, so that it is seen without colour too; the right number stands below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.cells import cell_len
+from rich.padding import Padding
+from rich.text import Text
+
+from attncli.check import CONVENTIONS, Report
+from attncli.classroom import Row, Totals
+from attncli.diagnosis import person_index
+from attncli.rendering import captions
+from attncli.rendering.labels import can_show, visible
+from attncli.rendering.numbers import bands, shown
+from attncli.rendering.tables import Pen
+from attncli.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
+
+if TYPE_CHECKING:
+    from attncli.ops import Array
+    from attncli.rendering.formats import Options
+
+STYLES = {CORRECT: "green", TOO_COARSE: "yellow", CARRIED: "cyan", WRONG: "red", MISSING: "dim", UNREADABLE: "red"}
+SIGNS = {CORRECT: "✓", TOO_COARSE: "~", CARRIED: "→", WRONG: "✗", MISSING: "·", UNREADABLE: "!"}
+PLAIN_SIGNS = {CORRECT: "+", TOO_COARSE: "~", CARRIED: ">", WRONG: "x", MISSING: ".", UNREADABLE: "!"}
+
+FEW = 5
+"""Entries named in a sentence each; matrices and rows drawn beyond these are counted."""
+
+MOST = 12
+"""A matrix of up to 12 × 12 is drawn whole; of a larger one, the rows and columns with wrong entries."""
+
+
+class ReportPen(Pen):
+    """A pen that knows the signs of the verdicts."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.signs = SIGNS if can_show("".join(SIGNS.values()), self.encoding) else PLAIN_SIGNS
+
+    def line(self, text: str | Text = "", style: str = "", indent: int = 0) -> None:
+        """A line of our own words, wrapped, further lines indented like the first."""
+        text = text if isinstance(text, Text) else Text(self.say(text), style)
+        room = None if self.width is None else max(self.width - indent, 20)
+        lines = [text] if room is None else list(text.wrap(self.console, room))
+        for line in lines or [Text()]:
+            line.rstrip()
+            self.console.print(Padding(line, (0, 0, 0, indent), expand=False), soft_wrap=True)
+
+
+def sheet(row: Row, options: Options) -> Iterator[bytes]:
+    """One sheet's report."""
+    pen = ReportPen(options)
+    report = row.report
+    assert report is not None
+    pen.line(Text(_headline(row, report), "bold"))
+    for verdict in report.stages:
+        _draw_stage(pen, report, verdict)
+        yield pen.taken()
+    pen.line()
+    for text in _conclusions(report):
+        pen.line(text)
+    if row.points is not None:
+        pen.line(f"Points: {row.points:.10g} of {row.out_of:.10g}.")
+    pen.line(f"Compared: {report.rule}.", "dim")
+    yield pen.taken()
+
+
+def _headline(row: Row, report: Report) -> str:
+    name = visible(row.sheet)
+    judged = [v for v in report.stages if v.verdict != MISSING]
+    if report.correct:
+        return f"{name}: correct ({_stages(len(judged))})"
+    right = sum(verdict.verdict == CORRECT for verdict in judged)
+    return f"{name}: {right} of {_stages(len(judged))} correct; it goes wrong first at {report.first_wrong}"
+
+
+def _stages(count: int) -> str:
+    return f"{count} stage{'' if count == 1 else 's'}"
+
+
+def _draw_stage(pen: ReportPen, report: Report, verdict: StageVerdict) -> None:
+    if verdict.verdict == MISSING and verdict.stage not in report.required:
+        return
+    word = _word(verdict, verdict.stage in report.required)
+    text = Text.assemble(
+        (f"{pen.signs[verdict.verdict]} ", STYLES[verdict.verdict]), (f"{verdict.stage:<14} ", "bold"),
+        (pen.say(word), STYLES[verdict.verdict]),
+    )  # fmt: skip
+    pen.line(text)
+    if verdict.error is not None:
+        for part in verdict.error.splitlines():
+            pen.line(visible(part, pen.encoding), indent=4)
+    elif verdict.verdict in (WRONG, TOO_COARSE):
+        _draw_matrices(pen, report, verdict)
+        _name_entries(pen, report, verdict)
+    if verdict.note and verdict.verdict != CORRECT:
+        pen.line(_sentence(verdict.note), indent=4)
+
+
+def _word(verdict: StageVerdict, required: bool) -> str:
+    entries = f"{verdict.wrong} of {verdict.judged} entr{'y' if verdict.judged == 1 else 'ies'}"
+    return {
+        CORRECT: verdict.note or "correct",
+        TOO_COARSE: "too coarse to judge",
+        CARRIED: f"carried forward ({entries} differ from the right ones)",
+        WRONG: f"wrong in {entries}",
+        MISSING: "missing, and required" if required else "missing",
+        UNREADABLE: "can't be judged",
+    }[verdict.verdict]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+# Entries
+
+
+def _name_entries(pen: ReportPen, report: Report, verdict: StageVerdict) -> None:
+    for entry in verdict.entries(FEW):
+        pen.line(_said(pen, report, verdict, entry), indent=4)
+    if verdict.wrong > FEW:
+        pen.line(f"and {verdict.wrong - FEW} more entries", indent=4)
+
+
+def _said(pen: ReportPen, report: Report, verdict: StageVerdict, entry: Entry) -> str:
+    assert verdict.right is not None
+    index = person_index(entry.index, verdict.right.shape, report.problem.columns)
+    cell = f"{verdict.stage}[{','.join(map(str, index))}]"
+    digits = _digits(verdict)
+    text = f"{cell} is {_written(entry, digits)}, and should be {shown(entry.right, digits)}"
+    if np.isfinite(entry.difference):
+        text += f" (difference {_signed(entry.difference, digits)})"
+    if entry.follows is not None and not np.isclose(entry.follows, entry.right, equal_nan=True):
+        text += f"; from the sheet's own numbers, {shown(entry.follows, digits)}"
+    return text
+
+
+def _digits(verdict: StageVerdict) -> int:
+    """Decimals that show a right number beside the sheet's: two more than it has, at least 4."""
+    answer = verdict.answer
+    if answer is None or answer.stage.binary:
+        return 8
+    return int(min(max(4, answer.finest + 2), 12))
+
+
+def _written(entry: Entry, digits: int) -> str:
+    return visible(entry.text) if entry.text is not None else shown(entry.sheet, digits)
+
+
+def _signed(number: float, digits: int) -> str:
+    text = shown(number, digits)
+    if not text.strip("-0."):
+        text = f"{number:.2g}"
+    return text if number < 0 else f"+{text}"
+
+
+# Matrices
+
+
+def _draw_matrices(pen: ReportPen, report: Report, verdict: StageVerdict) -> None:
+    assert verdict.differs is not None
+    lead = sorted({tuple(int(i) for i in index[:-2]) for index in np.argwhere(verdict.differs)})
+    for place in lead[:FEW]:
+        _draw_matrix(pen, report, verdict, place)
+    if len(lead) > FEW:
+        pen.line(f"and {len(lead) - FEW} more matrices with such entries", indent=4)
+
+
+def _draw_matrix(pen: ReportPen, report: Report, verdict: StageVerdict, place: tuple[int, ...]) -> None:
+    """The sheet's matrix, wrong entries with a sign, the right numbers below them; in the problem's layout."""
+    answer, differs, right = verdict.answer, verdict.differs, verdict.right
+    assert answer is not None
+    assert differs is not None
+    assert right is not None
+    columns = report.problem.columns
+    value, bad, true = (_turned(array[place], columns) for array in (answer.value, differs, right))
+    texts = None if answer.texts is None else _turned(answer.texts[place], columns)
+    digits = _digits(verdict)
+    rows, cols = _shown(bad)
+    heading = _place(right.shape, place)
+    if heading:
+        pen.line(Text(heading, "bold"), indent=4)
+    sign = pen.signs[WRONG]
+    cells: list[list[str]] = []
+    for i in rows:
+        line = [_cell(value, texts, i, j, digits) + (sign if bad[i, j] else " ") for j in cols]
+        below = [f"{shown(float(true[i, j]), digits)} " if bad[i, j] else "" for j in cols]
+        cells += [line, below] if any(bad[i, j] for j in cols) else [line]
+    labels = _row_labels(pen, report, verdict, rows, bad, cols)
+    _draw_grid(pen, labels, [str(j + 1) for j in cols], cells, sign)
+    if len(rows) < bad.shape[0] or len(cols) < bad.shape[1]:
+        pen.line(f"(of {bad.shape[0]} × {bad.shape[1]}, only rows and columns with such entries)", "dim", 4)
+
+
+def _turned(array: Array, columns: bool) -> Array:
+    return array.T if columns else array
+
+
+def _shown(bad: Array) -> tuple[list[int], list[int]]:
+    """The rows and columns that are drawn: all of a small matrix, else the first of those with wrong entries."""
+    axes = []
+    for axis, size in enumerate(bad.shape):
+        found = np.flatnonzero(bad.any(axis=1 - axis))
+        axes.append(list(range(size)) if size <= MOST else [int(i) for i in found[:MOST]])
+    return axes[0], axes[1]
+
+
+def _place(shape: tuple[int, ...], place: tuple[int, ...]) -> str:
+    *batch, head = [f"{i + 1}" if size > 1 else "" for i, size in zip(place, shape, strict=False)] or [""]
+    parts = [f"batch entry {','.join(filter(None, batch))}"] if any(batch) else []
+    return ", ".join(parts + ([f"head {head}"] if head and len(place) == len(shape) - 2 else []))
+
+
+def _cell(value: Array, texts: Array | None, i: int, j: int, digits: int) -> str:
+    return shown(float(value[i, j]), digits) if texts is None else visible(str(texts[i, j]))
+
+
+def _row_labels(
+    pen: ReportPen, report: Report, verdict: StageVerdict, rows: Sequence[int], bad: Array, cols: Sequence[int]
+) -> list[str]:
+    """The number and the token of each row, and "right" before the numbers below."""
+    from attncli.stages import STAGES
+
+    names = STAGES[verdict.stage].shape_names(report.problem)
+    tokens = captions.axis_labels(report.problem, names[0], bad.shape[0])
+    labels = []
+    for i in rows:
+        labels.append(f"{i + 1} {pen.label(tokens[i])}".rstrip())
+        labels += ["  right"] if any(bad[i, j] for j in cols) else []
+    return labels
+
+
+def _draw_grid(pen: ReportPen, labels: list[str], heads: list[str], cells: list[list[str]], sign: str) -> None:
+    """Lines of cells, in bands of columns where the screen is too narrow; nothing is cut."""
+    widths = [max(cell_len(heads[j]) + 1, *(cell_len(line[j]) for line in cells)) + 2 for j in range(len(heads))]
+    most = 24 if pen.width is None else max(pen.width // 4, 7)
+    labels = [label if cell_len(label) <= most else _shortened(label, most) for label in labels]
+    left = max(cell_len(label) for label in labels)
+    room = None if pen.width is None else max(pen.width - left - 4, 1)
+    for band in bands(widths, room):
+        pen.line(Text(" " * left + "".join((heads[j] + " ").rjust(widths[j]) for j in band), "bold"), indent=4)
+        for label, line in zip(labels, cells, strict=True):
+            text = Text(label + " " * (left - cell_len(label)), "dim" if label == "  right" else "bold")
+            for j in band:
+                style = "dim" if label == "  right" else "red" if line[j].endswith(sign) else ""
+                text.append(" " * (widths[j] - cell_len(line[j])) + line[j], style)
+            pen.line(text, indent=4)
+
+
+def _shortened(label: str, most: int) -> str:
+    from rich.cells import chop_cells
+
+    return chop_cells(label, most - 1)[0] + "…"
+
+
+# What it comes to
+
+
+def _conclusions(report: Report) -> Iterator[str]:
+    if report.convention is not None:
+        yield f"The whole sheet is right {CONVENTIONS[report.convention]}. That is a convention, not a mistake."
+        return
+    if report.correct:
+        return
+    yield from _explanations(report)
+    yield from report.notes
+    yield from _rounding(report)
+    carried = [verdict.stage for verdict in report.stages if verdict.verdict == CARRIED]
+    if carried:
+        yield f"Right, given what comes before: {', '.join(carried)}."
+
+
+def _explanations(report: Report) -> Iterator[str]:
+    if not report.explanations:
+        if report.rounding is None and any(v.verdict in (WRONG, TOO_COARSE) for v in report.stages):
+            yield "No known mistake, nor two of them, gives these numbers."
+        return
+    several = len(report.explanations) > 1
+    if several:
+        yield f"Each of these {len(report.explanations)} explains every entry:"
+    for one in report.explanations:
+        named = zip(one.names, one.sentences, strict=True)
+        yield ("- " if several else "Explained by ") + ", and ".join(f"{name}: {said}" for name, said in named) + "."
+
+
+def _rounding(report: Report) -> Iterator[str]:
+    wrong = next((v for v in report.stages if v.verdict == WRONG and v.largest is not None), None)
+    if wrong is None or wrong.answer is None or wrong.largest is None or wrong.right is None:
+        return
+    is_dump = wrong.answer.stage.binary or wrong.answer.rule.is_tolerance
+    if not is_dump and report.rounding is None:
+        return
+    index = person_index(wrong.largest.index, wrong.right.shape, report.problem.columns)
+    yield (
+        f"The first stage that differs is {wrong.stage}; the largest difference there is "
+        f"{abs(wrong.largest.difference):.3g}, at {wrong.stage}[{','.join(map(str, index))}]."
+    )
+    if report.rounding is not None:
+        yield f"That looks like rounding: {report.rounding} arithmetic differs as much in this problem."
+    else:
+        yield "That is more than float32 or float16 arithmetic gives in this problem: it looks like a bug."
+
+
+# A class
+
+CLASS_HEADS = ("sheet", "right", "carried", "wrong", "points", "first wrong", "mistake")
+
+
+def classroom(rows: Iterable[Row], options: Options) -> Iterator[bytes]:
+    """A line a sheet; where the screen is too narrow for the table, a few lines a sheet."""
+    pen = ReportPen(options)
+    rows = list(rows)
+    lines = [_class_cells(pen, row) for row in rows]
+    with_points = any(row.points is not None for row in rows)
+    kept = [i for i, head in enumerate(CLASS_HEADS) if head != "points" or with_points]
+    widths = [max(cell_len(CLASS_HEADS[i]), *(line[i].cell_len for line in lines)) for i in kept]
+    if pen.width is not None and sum(widths) + 2 * len(widths) > pen.width:
+        for line in lines:
+            _draw_stacked(pen, line, kept)
+            yield pen.taken()
+        return
+    heads = [Text(CLASS_HEADS[i], "bold") for i in kept]
+    for cells in [heads, *([line[i] for i in kept] for line in lines)]:
+        text = Text()
+        for i, width, cell in zip(kept, widths, cells, strict=True):
+            gap = " " * (width - cell.cell_len)
+            text.append_text(Text.assemble(gap, cell) if 0 < i < 5 else Text.assemble(cell, gap)).append("  ")
+        pen.line(text)
+        yield pen.taken()
+
+
+def _draw_stacked(pen: ReportPen, line: Sequence[Text], kept: Sequence[int]) -> None:
+    """A sheet's name, its counts, and what went wrong, below one another."""
+    pen.line(line[0])
+    counts = [f"{line[i].plain} {CLASS_HEADS[i]}" for i in kept if 0 < i < 5 and line[i].plain]
+    if counts:
+        pen.line(", ".join(counts), indent=4)
+    said = ": ".join(line[i].plain for i in (5, 6) if line[i].plain)
+    if said:
+        pen.line(Text(said), indent=4)
+
+
+def _class_cells(pen: ReportPen, row: Row) -> list[Text]:
+    name = visible(row.sheet, pen.encoding)
+    points = Text("" if row.points is None else f"{row.points:.10g}")
+    if row.report is None:
+        assert row.error is not None
+        what = visible(row.error.what, pen.encoding)
+        return [Text(name), *[Text("")] * 3, points, Text("unreadable", "red"), Text(what)]
+    wrong = row.count(WRONG, TOO_COARSE, UNREADABLE)
+    said = row.mistake or ""
+    if row.report.convention is not None:
+        said = f"right in another convention: {row.report.convention}"
+    return [
+        Text(name, "green" if row.correct else ""), Text(str(row.count(CORRECT))), Text(str(row.count(CARRIED))),
+        Text(str(wrong), "red" if wrong else ""), points, Text(row.report.first_wrong or ""), Text(said),
+    ]  # fmt: skip
+
+
+def summary(totals: Totals, options: Options) -> bytes:
+    """The class as a whole."""
+    pen = ReportPen(options)
+    parts = [f"{totals.correct} correct", f"{totals.incorrect} not"]
+    parts += [f"{totals.unreadable} unreadable"] if totals.unreadable else []
+    pen.line()
+    pen.line(Text(f"Of {totals.sheets} sheets: {', '.join(parts)}.", "bold"))
+    for title, counts in (
+        ("First wrong stage", totals.first_wrong), ("Mistakes", totals.mistakes), ("Conventions", totals.conventions),
+    ):  # fmt: skip
+        if counts:
+            pen.line(f"{title}:")
+            for name, count in counts:
+                pen.line(f"{count:4} × {name}")
+    if totals.unexplained:
+        pen.line(f"{totals.unexplained:4} × no known mistake" if totals.mistakes else "No known mistake explains them.")
+    return pen.taken()
+
+
+def mistakes_table(lines: Sequence[tuple[str, str, str, str, str]], options: Options) -> bytes:
+    """The table of known mistakes: name and stage, then what it is, the wrong formula, and where it was seen."""
+    pen = ReportPen(options)
+    for name, stage, sentence, formula, source in lines:
+        pen.line(Text.assemble((name, "bold"), ("  at any stage" if stage == "any" else f"  {stage}", "dim")))
+        pen.line(_sentence(sentence), indent=4)
+        pen.line(f"Formula: {formula}", indent=4)
+        pen.line(f"Seen: {source}", "dim", 4)
+    return pen.taken()
