@@ -47,10 +47,8 @@ def read(document: Document, *, blanks: bool = False) -> Table:
     rows = lines(document)
     if not rows:
         raise AttncliError("there are no numbers in this file", where=Place(document.name))
-    skipped = _labels_in_front(rows)
-    rows = [Row(row.line, row.cells[skipped:]) for row in rows]
-    if len(rows) > 1 and _is_header(rows[0].cells):
-        rows = rows[1:]
+    header, skipped = _frame(rows, blanks)
+    rows = [Row(row.line, row.cells[skipped:]) for row in rows[header:]]
     _refuse_ragged(document, rows)
     numbers = [_values(document, row, skipped, blanks) for row in rows]
 
@@ -101,19 +99,26 @@ def is_number(cell: str) -> bool:
 
 
 def _is_header(cells: list[str]) -> bool:
-    """Whether the first row names the columns: no number in it, and some word."""
+    """Whether a row names the columns: no number in it, and some word."""
     words = [cell for cell in cells if cell.strip() not in BLANKS]
-    return bool(words) and not any(is_number(cell) for cell in words)
+    return any(re.search(r"[^\W\d]", cell) for cell in words) and not any(is_number(cell) for cell in words)
 
 
-def _labels_in_front(rows: list[Row]) -> int:
-    """1 where the first column holds labels: a header with an empty first cell, or words before numbers."""
-    head, body = rows[0].cells, rows[1:] or rows
-    if len(head) > 1 and not head[0].strip() and _is_header(head):
-        return 1
-    first = [row.cells[0].strip() for row in body]
+def _frame(rows: list[Row], blanks: bool) -> tuple[int, int]:
+    """How many rows and columns in front are no numbers: 0 or 1 each.
+
+    A first row of words is a header. A first column is one of labels where it has words before numbers, or where the
+    header leaves its first cell empty, as pandas does.
+    """
+    head, body = rows[0].cells, rows[1:]
+    if not body:
+        return 0, 0
+    if len(head) > 1 and not head[0].strip() and (_is_header(head) or not blanks):
+        return 1, 1
+    header = int(_is_header(head))
+    first = [row.cells[0].strip() for row in rows[header:]]
     words = all(cell not in BLANKS and not is_number(cell) for cell in first)
-    return 1 if words and all(len(row.cells) > 1 and is_number(row.cells[1]) for row in body) else 0
+    return header, int(words and all(len(row.cells) > 1 and is_number(row.cells[1]) for row in rows[header:]))
 
 
 def _refuse_ragged(document: Document, rows: list[Row]) -> None:

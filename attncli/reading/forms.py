@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from attncli.reading import matrices, paths
-from attncli.reading.documents import Mapping, Scalar, Sequence
+from attncli.reading.documents import Mapping, Numbers, Scalar, Sequence
 from attncli.reading.matrices import IDENTITY, Matrix, Shape, Wanted, flag, from_file, leaves, nearest, word
 from attncli.written import Written
 
@@ -101,6 +101,7 @@ def _normal(node: Mapping, wanted: Wanted) -> Matrix:
 
 def _product(node: Mapping, wanted: Wanted) -> Matrix:
     value = node.items["product"]
+    value = value.spelled_out() if isinstance(value, Numbers) else value
     if not isinstance(value, Sequence) or len(value.items) != 2:
         raise value.error(f"{wanted.key}: {{product: [A, B]}} takes two matrices", key=wanted.key)
     pair = [

@@ -17,6 +17,13 @@ class Identity:
         self.node = node
 
 
+def is_open(value: Any) -> bool:
+    """Whether a key's value is, or holds, an identity whose size is not known."""
+    if isinstance(value, list):
+        return any(is_open(part) for head in value if isinstance(head, dict) for part in head.values())
+    return isinstance(value, Identity)
+
+
 def resolve(values: dict[str, Any], *, stand_in_for: Collection[str] = ()) -> None:
     """Put identity matrices of the right size in the place of each `identity`. Raises AttncliError where none is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -195,8 +196,11 @@ class Reading:
             with self.errors.collect():
                 self._read_framework(self.root.items["from"])
         if not self.errors:
-            with self.errors.collect():
+            try:
                 identities.resolve(self.values)
+            except AttncliError as error:
+                self.errors.add(error)
+                self.failed.add(str(error.key).partition(".")[0])
 
     def _read_key(self, name: str, node: Node) -> None:
         kind = KEYS[name].kind
@@ -276,9 +280,11 @@ class Reading:
         meant = {hint.removeprefix("Did you mean ").rstrip("?") for error in self.errors for hint in error.hint}
         unread = self.failed | (meant & set(KEYS))
         values = {name: value for name, value in self.values.items() if name not in unread}
-        try:
+        with contextlib.suppress(AttncliError):
             identities.resolve(values, stand_in_for=unread)
-            Problem(written=self.written, **values)
+        unread |= {name for name, value in values.items() if identities.is_open(value)}
+        try:
+            Problem(written=self.written, **{name: value for name, value in values.items() if name not in unread})
         except AttncliError as error:
             for one in error.errors:
                 text = " ".join((one.what, *one.hint))
