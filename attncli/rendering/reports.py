@@ -46,10 +46,13 @@ class ReportPen(Pen):
 
     def line(self, text: str | Text = "", style: str = "", indent: int = 0) -> None:
         """A line of our own words, wrapped, further lines indented like the first."""
+        if not text:
+            self.console.print()
+            return
         text = text if isinstance(text, Text) else Text(self.say(text), style)
         room = None if self.width is None else max(self.width - indent, 20)
         lines = [text] if room is None else list(text.wrap(self.console, room))
-        for line in lines or [Text()]:
+        for line in lines:
             line.rstrip()
             self.console.print(Padding(line, (0, 0, 0, indent), expand=False), soft_wrap=True)
 
@@ -343,9 +346,10 @@ def _draw_stacked(pen: ReportPen, line: Sequence[Text], kept: Sequence[int]) -> 
     counts = [f"{line[i].plain} {CLASS_HEADS[i]}" for i in kept if 0 < i < 5 and line[i].plain]
     if counts:
         pen.line(", ".join(counts), indent=4)
-    said = ": ".join(line[i].plain for i in (5, 6) if line[i].plain)
-    if said:
-        pen.line(Text(said), indent=4)
+    first, mistake = line[5].plain, line[6].plain
+    if first or mistake:
+        where = f"{'' if first == UNREADABLE else 'first wrong: '}{first}" if first else ""
+        pen.line(Text(": ".join(filter(None, (where, mistake)))), indent=4)
 
 
 def _class_cells(pen: ReportPen, row: Row) -> list[Text]:
