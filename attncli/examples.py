@@ -48,7 +48,9 @@ def text(name: str) -> str:
 def title(name: str) -> str:
     """An example's title: what follows ``title:`` in its file."""
     match = re.search(r"^title:[ ]*(.+?)[ ]*$", text(name), re.MULTILINE)
-    return match[1].strip("'\"") if match else ""
+    if not match:
+        return ""
+    return re.sub(r"\\(.)", r"\1", match[1][1:-1]) if match[1][0] in "'\"" else match[1]
 
 
 def unknown(name: str) -> AttncliError:

@@ -38,6 +38,15 @@ def _symbol(c: str, encoding: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def one_line(text: str) -> str:
+    r"""A title or a note on one line, made harmless.
+
+    >>> one_line("two\n lines")
+    'two lines'
+    """
+    return visible(" ".join(text.split()))
+
+
 def can_show(symbols: str, encoding: str) -> bool:
     """Whether an encoding has all of these characters."""
     try:

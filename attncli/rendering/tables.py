@@ -12,7 +12,6 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.box import Box
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.table import Table
@@ -38,7 +37,6 @@ LONGEST_LABEL = 60
 HEADING_WIDTH = 16
 """Labels longer than this (in cells) are cut, and that is said; over a column they are wrapped earlier."""
 
-_BOX = "    \n    \n ── \n    \n    \n    \n    \n    \n"
 _SYMBOLS = "─√∞−×·…⋮→⁽ʳ⁾ᵀ\u0303"
 
 
@@ -52,7 +50,7 @@ class Pen:
         self.encoding = screen.encoding
         self.symbols = can_show(_SYMBOLS, screen.encoding)
         self.digits = DIGITS if options.digits is None else options.digits
-        self.box = Box(_BOX if self.symbols else _BOX.replace("─", "-"), ascii=not self.symbols)
+        self.rule = "─" if self.symbols else "-"
         self.cut_labels = False
         self._text = StringIO()
         self.console = _console(screen, self._text)
@@ -78,6 +76,8 @@ class Pen:
         text = self._text.getvalue()
         self._text.seek(0)
         self._text.truncate()
+        if not self.options.screen.colours:
+            text = "\n".join(line.rstrip() for line in text.split("\n"))
         return text.encode(self.encoding, "backslashreplace")
 
 
@@ -106,7 +106,7 @@ def write(view: View, options: Options, stream: Stream) -> None:
 def _draw_heading(pen: Pen, problem: Problem) -> None:
     if problem.title:
         pen.console.print(Text(visible(problem.title, pen.encoding), "bold"))
-    pen.console.print(Text(pen.say(" · ".join(captions.in_force(problem))), "dim"))
+    pen.console.print(Text(pen.say(" · ".join(captions.in_force(problem))).replace(" ·", "\u00a0·"), "dim"))
 
 
 def _draw_matrix(pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> None:
@@ -228,10 +228,11 @@ def _row_labels(pen: Pen, grid: Grid) -> RowLabels:
 
 
 def _table(pen: Pen, labels: RowLabels, columns: Sequence[Column]) -> Table:
-    table = Table(box=pen.box, show_edge=False, padding=0, pad_edge=False, header_style="bold", border_style="dim")
-    table.add_column("", width=labels.width)
-    for column in columns:
-        table.add_column(Text(column.heading), width=column.width)
+    table = Table(box=None, padding=0, pad_edge=False, show_header=False)
+    for width in [labels.width, *(column.width for column in columns)]:
+        table.add_column(width=width, vertical="top")
+    table.add_row("", *(Text(column.heading, "bold") for column in columns))
+    table.add_row(*(Text(pen.rule * column.width, "dim") for column in [labels, *columns]))
     for i, label in enumerate(labels.texts):
         cells = (Text(column.cells[i], column.styles[i]) for column in columns)
         table.add_row(Text(label, "bold"), *cells)

@@ -1,0 +1,150 @@
+"""The program: the commands, and the one place that turns errors into exit codes.
+
+0 done, 1 `check` found something wrong, 2 the input or the usage is wrong, 70 a fault of attncli, 130 interrupted,
+141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from attncli import __version__, cli_check, cli_compute
+from attncli.errors import AttncliError
+from attncli.terminal import tell
+
+OK, WRONG, USAGE, FAULT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 70, 130, 141
+
+HELP = """The calculator that shows attention's work.
+
+Reads the matrices of an attention layer (Z, W_Q, W_K, W_V, W_O; from YAML, JSON, .npy, .npz, CSV or the command line),
+computes every stage, and shows it; explains the arithmetic of any cell; and checks somebody's answers.
+
+\b
+Examples:
+  attncli compute three-tokens               every stage of a shipped example
+  attncli compute p.yaml -s weights -f json  one stage, for a pipeline
+  attncli compute Z=z.npy W_Q=q.npy W_K=k.npy W_V=v.npy mask=causal
+  attncli explain p.yaml weights[1,3]        the arithmetic of one number
+  attncli check p.yaml answers.yaml          is this right? where did it go wrong?
+
+Exit codes: 0 done; 1 check found something wrong; 2 the input or the usage is wrong; 70 a fault of attncli
+(ATTNCLI_DEBUG=1 shows the traceback); 130 interrupted; 141 the reader of a pipe has gone.
+"""
+
+app = typer.Typer(
+    help=HELP,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"attncli {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def program(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a fault of attncli.")] = False,
+) -> None:
+    if debug:
+        os.environ["ATTNCLI_DEBUG"] = "1"
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+for module in (cli_compute, cli_check):
+    module.register(app)
+
+# What typer raises for a wrong usage; it carries a click of its own, which nobody else may import.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program, and leave with its exit code. A traceback never reaches a user who didn't ask for it."""
+    code = run(arguments)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        code = _pipe_closed()
+    except OSError as error:
+        tell("error", f"can't write standard output: {(error.strerror or str(error)).lower()}")
+        code = _nothing_to_flush(USAGE)
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """The exit code of a run with these arguments; what goes wrong is said on standard error."""
+    try:
+        return int(app(arguments, prog_name="attncli", standalone_mode=False) or OK)
+    except AttncliError as error:
+        return _say_errors(error)
+    except UsageError as error:
+        return _say_usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        tell("error", "interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _pipe_closed()
+    except MemoryError:
+        tell("error", "there is not enough memory for this\n  Fewer stages (-s) or heads (-H) take less.")
+        return USAGE
+    except Exception as error:
+        return _say_fault(error)
+
+
+MOST_ERRORS = 20
+
+
+def _say_errors(error: AttncliError) -> int:
+    errors = error.errors
+    for one in errors[:MOST_ERRORS]:
+        tell("error", str(one))
+    if len(errors) > MOST_ERRORS:
+        tell("error", f"and {len(errors) - MOST_ERRORS} more")
+    return USAGE
+
+
+def _say_usage(error: Exception) -> int:
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "attncli"
+    hints = [f"`{command} --help` shows how it is used."]
+    option = getattr(error, "option_name", None) or ""
+    if option[1:2].isdigit() or option[1:2] == ".":
+        hints.insert(0, "A word that begins with a minus sign reads as an option: write `--` before it, or KEY=-1.")
+    tell("error", "\n  ".join([message.rstrip("."), *hints]))
+    return USAGE
+
+
+def _say_fault(error: Exception) -> int:
+    if os.environ.get("ATTNCLI_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    kind = type(error).__name__
+    tell("error", f"a fault of attncli, not of yours ({kind}); ATTNCLI_DEBUG=1 shows the traceback to report")
+    return FAULT
+
+
+def _pipe_closed() -> int:
+    return _nothing_to_flush(PIPE_CLOSED)
+
+
+def _nothing_to_flush(code: int) -> int:
+    from attncli.writing import silence_standard_output
+
+    silence_standard_output()
+    return code
