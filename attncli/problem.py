@@ -14,6 +14,7 @@ import numpy as np
 from attncli import masks, ops
 from attncli.errors import AttncliError, Collector
 from attncli.keys import HEAD_KEYS, KEYS
+from attncli.needs import missing, superfluous
 from attncli.ops import Array
 from attncli.sizes import SCORE_LIKE, STARTS, Sizes
 
@@ -23,21 +24,10 @@ if TYPE_CHECKING:
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 """Weights that ``weight_layout`` speaks of. W_a is no projection with an in and an out: it is always q W_a kᵀ."""
 
-_FINITE = ("Z", "memory", "memory_V", *WEIGHTS, "W_a", "v", "b", "b_Q", "b_K", "b_V", "b_O")
+MOST_DECIMALS = 30
+"""To how many decimals a stage can be rounded; a float64 has 17 digits."""
 
-_DIRECT: dict[str, tuple[str, ...]] = {
-    "Q": ("W_Q", "b_Q"),
-    "K": ("W_K", "b_K"),
-    "V": ("W_V", "b_V", "memory_V"),
-    "scores": ("Q", "K", "past_K", "extra_K", "W_a", "W_1", "W_2", "v", "b", "num_kv_heads"),
-    "scaled_scores": ("scores", "scale"),
-    "capped_scores": ("scaled_scores", "softcap"),
-    "masked_scores": ("capped_scores", "mask", "mask_fill"),
-    "weights": ("masked_scores",),
-    "outputs": ("weights", "V", "past_V", "extra_V"),
-    "concat": ("outputs",),
-}
-"""What has nothing to do once a stage is given."""
+_FINITE = ("Z", "memory", "memory_V", *WEIGHTS, "W_a", "v", "b", "b_Q", "b_K", "b_V", "b_O")
 
 
 class Problem:
@@ -68,10 +58,7 @@ class Problem:
         _refuse_unknown(self.keys)
         self._read_settings()
         self._read_arrays()
-        self._refuse_superfluous()
         self._agree_on_sizes()
-        self._read_heads_of_given()
-        self._read_mask()
 
     def replace(self, **keys: Any) -> Problem:
         """The same problem with some keys changed (None takes a key away)."""
@@ -98,7 +85,8 @@ class Problem:
     scale: float | None
     softcap: float | None
     mask_fill: float | None
-    round: int | None
+    round: int | dict[str, int] | None
+    """Decimals of every stage, or of those named."""
     per_head: bool
     expect: Any
     num_heads: int
@@ -126,8 +114,8 @@ class Problem:
         self.scale = _number(self.keys, "scale", errors)
         self.softcap = _number(self.keys, "softcap", errors, positive=True)
         self.mask_fill = _number(self.keys, "mask_fill", errors)
-        self.round = _count(self.keys, "round", errors, least=0)
-        self.per_head = bool(get("per_head", False))
+        self.round = _round(self.keys, errors)
+        self.per_head = _flag(self.keys, "per_head", errors)
         self.expect = get("expect")
         self._read_head_counts(errors)
         errors.raise_any()
@@ -137,8 +125,8 @@ class Problem:
         if self.keys.get("per_head"):
             given = given or self._head_axis("Q", "outputs")
             kv_given = kv_given or self._head_axis("K", "V")
-        if given is None and "heads" in self.keys:
-            given = len(self.keys["heads"])
+        if given is None and isinstance(self.keys.get("heads"), Sequence):
+            given = len(self.keys["heads"]) or None
         given = given or self._head_axis(*SCORE_LIKE)
         self.heads_were_given = given is not None
         self.num_heads = given or 1
@@ -175,8 +163,10 @@ class Problem:
     def _array(self, name: str, value: Any, kind: str) -> Array:
         try:
             with np.errstate(over="ignore"):  # a number beyond float16 is its infinity, and shown as such
+                if np.iscomplexobj(value):
+                    raise TypeError
                 array = np.asarray(value, dtype=self.dtype)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             raise AttncliError(f"{name} is no matrix of numbers with rows of one length", key=name) from None
         array = _as_matrix(name, array) if kind == "matrix" else _as_vector(name, array)
         transposed = kind == "matrix" and self.stored_transposed(name)
@@ -212,26 +202,38 @@ class Problem:
             return self.__dict__.get("arrays", {}).get(name)
         raise AttributeError(name)
 
-    def _refuse_superfluous(self) -> None:
-        errors = Collector()
-        for stage in STARTS:
-            if stage not in self.arrays:
-                continue
-            idle = [name for name in _made_idle(stage) if name in self.keys or (name in self.arrays)]
-            if idle:
-                either = f"Drop {_and(idle)}, or drop {stage}, which is then computed."
-                what = f"{stage} is given, so {_and(idle)} {'has' if len(idle) == 1 else 'have'} nothing to do"
-                errors.add(AttncliError(what, hint=either, key=idle[0]))
-        errors.raise_any()
-        Sizes(self).refuse_unused_and_missing()
-
     def _agree_on_sizes(self) -> None:
-        sizes = Sizes(self)
-        sizes.agree()
-        for name in ("n", "m", "d_model", "d_memory", "d_k", "d_v", "d_out", "past", "extra", "batch"):
-            setattr(self, name, getattr(sizes, name))
-        if self.memory_tokens is None and self.tokens and not self.is_cross and sizes.m == sizes.n:
+        """Nothing too much, nothing too little, all of it fitting; raises every mistake at once."""
+        errors = Collector()
+        idle, too_much = superfluous(self)
+        sizes = Sizes(self, idle)
+        for error in too_much or (*missing(self), *sizes.errors):
+            errors.add(error)
+        self.past, self.extra = sizes.value.get("p", 0), sizes.value.get("e", 0)
+        self.n, keys = sizes.value.get("n", 0), sizes.value.get("m", sizes.value.get("n", 0))
+        has_keys = any(stage in self.arrays for stage in ("K", "W_K", "V", "W_V", *SCORE_LIKE))
+        self.m = keys + self.past + self.extra if has_keys else 0
+        self.d_model, self.d_k, self.d_v, self.d_out = (
+            sizes.value.get(size) for size in ("d_model", "d_k", "d_v", "d_out")
+        )
+        self.d_memory = sizes.value.get("d_memory", self.d_model)
+        self.batch = sizes.batch
+        if not too_much and not sizes.unsure & {"n", "m"}:
+            with errors.collect():
+                self._read_mask()
+        errors.raise_any()
+        self._label_keys()
+        self._read_heads_of_given()
+
+    def _label_keys(self) -> None:
+        """A label for every key: those of the tokens in self-attention; cached and extra keys are called so."""
+        own = self.m - self.past - self.extra
+        if self.memory_tokens is None and self.tokens and not self.is_cross and own == self.n:
             self.memory_tokens = self.tokens
+        if self.memory_tokens is not None:
+            cached = [f"past {j}" for j in range(1, self.past + 1)] if len(self.memory_tokens) == own else []
+            further = [f"extra {j}" for j in range(1, self.extra + 1)]
+            self.memory_tokens = (*cached, *self.memory_tokens, *further)[: self.m]
 
     n: int
     m: int
@@ -253,6 +255,10 @@ class Problem:
     def is_scaled(self) -> bool:
         """Whether the scores are scaled: score is scaled_dot, or a scale is given."""
         return self.score == "scaled_dot" or self.scale is not None
+
+    def decimals(self, stage: str) -> int | None:
+        """To how many decimals a stage is rounded before the next one uses it; None where it isn't."""
+        return self.round.get(stage) if isinstance(self.round, dict) else self.round
 
     def _read_heads_of_given(self) -> None:
         """The given stages, and cached keys and values, with their head axis: (batch.., head, row, column)."""
@@ -285,7 +291,9 @@ class Problem:
 def _refuse_unknown(keys: Mapping[str, Any]) -> None:
     errors = Collector()
     for name in keys:
-        if name not in KEYS or name == "from":
+        if name == "from":
+            errors.add(AttncliError("from is for problem files: attncli.load reads it", key=name))
+        elif name not in KEYS:
             errors.add(unknown_key(name))
     errors.raise_any()
 
@@ -295,7 +303,7 @@ def unknown_key(name: str, known: Sequence[str] = tuple(KEYS), path: str | None 
     from difflib import get_close_matches
 
     plain = {one.lower().replace("_", ""): one for one in known}
-    close = get_close_matches(name.lower().replace("_", ""), plain, 1, cutoff=0.5)
+    close = get_close_matches(name.lower().replace("_", ""), plain, 1, cutoff=0.6)
     hint = f"Did you mean {plain[close[0]]}?" if close else f"Known keys: {', '.join(known)}."
     return AttncliError(f"unknown key {name!r}", hint=hint, key=path or name)
 
@@ -326,20 +334,42 @@ def _number(keys: Mapping[str, Any], name: str, errors: Collector, positive: boo
     return None
 
 
-def _count(keys: Mapping[str, Any], name: str, errors: Collector, least: int = 1) -> int | None:
+def _flag(keys: Mapping[str, Any], name: str, errors: Collector) -> bool:
+    value = keys.get(name, False)
+    if not isinstance(value, (bool, np.bool_)):
+        errors.add(AttncliError(f"{name} is true or false, not {value!r}", key=name))
+        return False
+    return bool(value)
+
+
+def _count(keys: Mapping[str, Any], name: str, errors: Collector, least: int = 1, most: int = 10**6) -> int | None:
     value = keys.get(name)
     if value is None:
         return None
     whole = not isinstance(value, (str, bool)) and np.ndim(value) == 0 and float(value).is_integer()
-    if not whole or not least <= float(value) <= 10**6:
-        errors.add(AttncliError(f"{name} takes a whole number from {least} on, not {value!r}", key=name))
+    if not whole or not least <= float(value) <= most:
+        bounds = f"from {least} to {most}" if most < 100 else f"from {least} on"
+        errors.add(AttncliError(f"{name} takes a whole number {bounds}, not {value!r}", key=name))
         return None
     return int(value)
 
 
+def _round(keys: Mapping[str, Any], errors: Collector) -> int | dict[str, int] | None:
+    """``round: 2`` for every stage, or ``round: {weights: 2}`` for some."""
+    value = keys.get("round")
+    if not isinstance(value, Mapping):
+        return _count(keys, "round", errors, least=0, most=MOST_DECIMALS)
+    known = (*STARTS, "multihead", "contributions")
+    for name in value:
+        if name not in known:
+            errors.add(unknown_key(str(name), known, f"round.{name}"))
+    counts = {name: _count(value, name, errors, least=0, most=MOST_DECIMALS) for name in value}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
 def _labels(keys: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     value = keys.get(name)
-    if isinstance(value, str):
+    if value is not None and (isinstance(value, str) or np.ndim(value) != 1):
         raise AttncliError(f"{name} is a list of labels", hint=f"Write {name}: [{value}]", key=name)
     return None if value is None else tuple(str(label) for label in value)
 
@@ -354,18 +384,6 @@ def _as_vector(name: str, array: Array) -> Array:
     if array.ndim == 0 or array.ndim - sum(size == 1 for size in array.shape) > 1:
         raise AttncliError(f"{name} has shape {array.shape}, and is one row of numbers", key=name)
     return array.ravel()
-
-
-def _made_idle(stage: str) -> list[str]:
-    """Everything that has nothing to do when a stage is given, also what only what it replaces would use."""
-    idle: list[str] = []
-    for name in _DIRECT.get(stage, ()):
-        idle += [name, *_made_idle(name)]
-    return idle
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _fused(keys: Mapping[str, Any], heads: int, columns: bool, weight_layout: str) -> dict[str, Any]:
