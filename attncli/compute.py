@@ -96,9 +96,13 @@ def made(problem: Problem, name: str, values: Mapping[str, Array]) -> Array:
     stage = STAGES[name]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         array = problem.given[name] if name in problem.given else stage.compute(problem, values)
-    if problem.round is not None and name not in problem.given:
-        array = ops.rounded(array, problem.round, problem.rounding)
-    return with_cache(problem, name, array) if name in ("K", "V") else array
+    decimals = problem.decimals(name)
+    if decimals is not None and name not in problem.given:
+        array = ops.rounded(array, decimals, problem.rounding)
+    if name in ("K", "V"):
+        array = with_cache(problem, name, array)
+    own = array.shape[-3:] if stage.per_head else array.shape[-2:]
+    return array if array.shape == (*problem.batch, *own) else np.broadcast_to(array, (*problem.batch, *own))
 
 
 def wanted_stages(problem: Problem, stages: Iterable[str] | None) -> list[str]:
@@ -160,6 +164,9 @@ def _notes_on(problem: Problem, name: str, array: Array) -> list[str]:
     """What a person should read beside a stage: a float16 overflow, queries that may attend to nothing."""
     if problem.dtype == np.float16 and name in ("Q", "K", "V", "scores") and np.isinf(array).any():
         return [f"{name} overflows float16, whose largest number is 65504"]
+    mask = problem.mask if name == "masked_scores" else None
+    if mask and mask.changes_nothing and not (mask.bands and problem.n == 1):  # a decoding step sees all: no news
+        return ["the mask changes nothing: every query may attend to every key"]
     source = next((score for score in SCORES if is_present(problem, score)), None)
     if name != source or problem.dtype == object or not (problem.mask or problem.given):
         return []

@@ -67,6 +67,11 @@ class Mask:
         """Whether it can hide anything at all; a mask that only adds numbers can't."""
         return self.selected is not None or bool(self.bands)
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether every query may attend to every key, and nothing is added."""
+        return self.bias is None and (self.allowed is None or bool(self.allowed.all()))
+
     @cached_property
     def allowed(self) -> Array | None:
         """True where a query may attend, broadcasting to (batch.., h, n, m); None where all may."""
@@ -159,6 +164,8 @@ def _reading(spec: Any, key: str) -> tuple[str, Any, Mapping[str, Any]]:
         stray = [str(name) for name in spec if name not in _KINDS and name not in ("offset", "beyond")]
         if stray:
             raise AttncliError(f"mask: {stray[0]!r} is no kind of mask", hint=_hint_for(stray[0]), key=key)
+        if spec.get("beyond") not in (None, "hide"):
+            raise AttncliError(f"mask: beyond is hide, not {spec['beyond']!r}", key=key)
         if len(kinds) != 1:
             found = "none" if not kinds else " and ".join(kinds)
             raise AttncliError(
@@ -182,6 +189,8 @@ def _kind_of_matrix(matrix: Array, key: str) -> str:
     if matrix.dtype == bool or np.isin(matrix, (0, 1)).all():
         if matrix.any():
             return "keep"
+        if matrix.size == 0:
+            raise AttncliError("mask is empty", hint=_hint_for(""), key=key)
         raise AttncliError("mask is 0 throughout, which may mean two things", hint=SPELLINGS, key=key)
     if (matrix < 0).any():
         return "add"
@@ -193,7 +202,7 @@ def _matrix(value: Any, key: str) -> Array:
         matrix = np.asarray(value)
     except ValueError:
         matrix = np.asarray(None)
-    if matrix.dtype.kind not in "bifu":
+    if matrix.dtype.kind not in "bifu" or matrix.ndim == 0:
         raise AttncliError("mask is not a matrix of numbers", hint=SPELLINGS, key=key)
     return matrix
 
@@ -288,7 +297,7 @@ def _lengths(value: Any, options: Any, frame: Frame, key: str) -> Mask:
 
 def _window(value: Any, options: Mapping[str, Any], frame: Frame, key: str) -> Mask:
     sides = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value, value]
-    if len(sides) != 2 or any(side is not None and not _whole(side) for side in sides):
+    if value is None or len(sides) != 2 or any(side is not None and not _whole(side) for side in sides):
         hint = "{window: w} is w keys on each side; {window: [left, right]} counts them apart; -1 is no bound."
         raise AttncliError("window takes a whole number, or two", hint=hint, key=key)
     left, right = (np.inf if side is None or side < 0 else int(side) for side in sides)
@@ -379,14 +388,52 @@ def _one(kind: str, value: Any, options: Mapping[str, Any], frame: Frame, key: s
     return _KINDS[kind](value, options, frame, key)
 
 
-def in_words(allowed: Array, queries: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """A mask (n, m) as sentences, one a query, in 1-based positions and labels.
+def in_words(mask: Mask, queries: Sequence[str] | int, keys: Sequence[str] | int) -> list[str]:
+    """A mask as sentences, one a query, in 1-based positions and labels (or how many there are, without labels).
 
-    >>> in_words(np.tri(2, dtype=bool), ["1 a", "2 b"], ["a", "b"])
+    Where batch entries or heads have masks of their own, each has its sentences.
+
+    >>> in_words(Mask(np.tri(2, dtype=bool)), ["a", "b"], ["a", "b"])
     ['1 a may attend to a', '2 b may attend to a, b']
+    >>> in_words(Mask(np.array([[1, 1, 1], [0, 0, 0]], dtype=bool)), 2, 3)
+    ['query 1 may attend to keys 1 to 3', 'query 2 may attend to nothing']
     """
+    allowed = mask.allowed
+    if allowed is None or allowed.all():
+        return ["the mask changes nothing" if mask.bias is None else "the mask hides nothing, and adds to the scores"]
+    n, m = (len(one) if not isinstance(one, int) else one for one in (queries, keys))
+    names = [f"query {i}" for i in range(1, n + 1)] if isinstance(queries, int) else _numbered(queries)
+    allowed = np.broadcast_to(allowed, (*allowed.shape[:-2], n, m) if allowed.ndim > 1 else (n, m))
     sentences = []
-    for name, row in zip(queries, allowed, strict=True):
-        seen = [key for key, see in zip(keys, row, strict=True) if see]
-        sentences.append(f"{name} may attend to {', '.join(seen) if seen else 'nothing'}")
+    for lead in np.ndindex(allowed.shape[:-2]):
+        where = _lead_in_words(lead, allowed.shape[:-2])
+        sentences += [
+            f"{where}{name} may attend to {_seen_in_words(row, keys)}"
+            for name, row in zip(names, allowed[lead], strict=True)
+        ]
     return sentences
+
+
+def _numbered(labels: Sequence[str]) -> list[str]:
+    return [f"{i} {label}" for i, label in enumerate(labels, 1)]
+
+
+def _lead_in_words(index: tuple[int, ...], sizes: tuple[int, ...]) -> str:
+    """ "batch 1, head 2: ", of the axes that have several entries."""
+    names = [*["batch"] * (len(sizes) - 1), "head"][: len(sizes)]
+    parts = [f"{name} {i + 1}" for name, i, size in zip(names, index, sizes, strict=True) if size > 1]
+    return f"{', '.join(parts)}: " if parts else ""
+
+
+def _seen_in_words(row: Array, keys: Sequence[str] | int) -> str:
+    """The keys that a query sees: their labels (with their positions where labels repeat), or ranges of positions."""
+    seen = np.flatnonzero(row)
+    if not len(seen):
+        return "nothing"
+    if not isinstance(keys, int):
+        labels = list(keys) if len(set(keys)) == len(keys) else _numbered(keys)
+        return ", ".join(labels[j] for j in seen)
+    runs = np.split(seen, np.flatnonzero(np.diff(seen) > 1) + 1)
+    ends = [(int(run[0]) + 1, int(run[-1]) + 1) for run in runs]
+    said = ", ".join(str(a) if a == b else f"{a}, {b}" if b == a + 1 else f"{a} to {b}" for a, b in ends)
+    return f"key{'s' if len(seen) > 1 else ''} {said}"

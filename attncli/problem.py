@@ -279,6 +279,12 @@ class Problem:
         frame = masks.Frame(self.n, m, self.num_heads, self.batch, self.past, self.extra, self.columns)
         self.mask = None if spec is None else masks.build(spec, frame)
 
+    def mask_in_words(self) -> list[str]:
+        """Who may attend to whom: "3 猫 may attend to 私, は, 猫"; empty without a mask."""
+        if self.mask is None:
+            return []
+        return masks.in_words(self.mask, self.tokens or self.n, self.memory_tokens or self.m)
+
     def head_block(self, name: str, head: int) -> Array:
         """One head's own weights or bias (0-based): W_Q, W_K, W_V, b_Q ... by columns, W_O by rows."""
         heads = self.num_heads if name in ("W_Q", "b_Q", "W_O") else self.num_kv_heads
