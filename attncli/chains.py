@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
     from attncli.problem import Problem
 
 Values = dict[str, "Array"]
+
+
+@dataclass
+class Base:
+    """A walk without any mistake: what each stage comes to, what is passed on from it, and what a sheet shows."""
+
+    made: Values
+    passed: Values
+    written: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
 
 
 class Key:
@@ -58,24 +68,38 @@ class Key:
                     todo.append(need)
         return frozenset(found)
 
+    def from_sheet(self, written: Mapping[str, tuple[Array, Array]]) -> Base:
+        """The right formulas on what a sheet shows: ``written`` maps a stage to (value, judged)."""
+        base = Base(self.right, self.right)
+        base.made, base.passed = self._walk({}, (), base, written, None)
+        base.written = written
+        return base
+
     def walk(
+        self, changes: Changes, silent: Iterable[str] = (), base: Base | None = None, until: str | None = None
+    ) -> Values:
+        """Every stage, with some formulas replaced, from the inputs or (``base``) from what a sheet shows.
+
+        The wrong formulas of ``silent`` stages are not passed on. ``until`` is the last stage that is wanted. A stage
+        that can't be made is left out, and so is one whose wrong formula makes no sense here.
+        """
+        base = base or Base(self.right, self.right)
+        return self._walk(changes, silent, base, base.written, until)[0]
+
+    def _walk(
         self,
         changes: Changes,
-        silent: Iterable[str] = (),
-        written: Mapping[str, tuple[Array, Array]] | None = None,
-        until: str | None = None,
-    ) -> Values:
-        """Every stage, with some formulas replaced, from the inputs or from what a sheet shows.
-
-        ``written`` maps a stage to (value, judged): later stages are made of these entries. The wrong formulas of
-        ``silent`` stages are not passed on. ``until`` is the last stage that is wanted. A stage that can't be made is
-        left out, and so is one whose wrong formula makes no sense here.
-        """
+        silent: Iterable[str],
+        base: Base,
+        written: Mapping[str, tuple[Array, Array]],
+        until: str | None,
+    ) -> tuple[Values, Values]:
+        """What each stage comes to, and what is passed on from it."""
         made_values: Values = {}
         passed: Values = {}
         with np.errstate(all="ignore"):
             for name in self.order:
-                plain = self._plain(name, passed)
+                plain = self._plain(name, passed, base)
                 array = plain if name not in changes else self._changed(name, changes, passed)
                 if array is None:
                     continue
@@ -85,16 +109,16 @@ class Key:
                 if name in silent and name in changes:
                     passed |= {} if plain is None else {name: plain}
                 else:
-                    passed[name] = array if written is None or name not in written else _merged(array, *written[name])
-        return made_values
+                    passed[name] = _merged(array, *written[name]) if name in written else array
+        return made_values, passed
 
-    def _plain(self, name: str, passed: Values) -> Array | None:
-        """A stage by its own formula."""
+    def _plain(self, name: str, passed: Values, base: Base) -> Array | None:
+        """A stage by its own formula; nothing is computed again where nothing before it has changed."""
         needs = self.needs[name]
-        if all(need in passed and passed[need] is self.right[need] for need in needs):
-            return self.right[name]
         if any(need not in passed for need in needs):
             return None
+        if all(passed[need] is base.passed.get(need) for need in needs):
+            return base.made.get(name)
         try:
             return made(self.problem, name, passed)
         except NOT_HERE:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.catalogue import Candidate, Catalogue, lean
-from attncli.chains import Key, largest
+from attncli.chains import Base, Key, largest
 from attncli.diagnosis import Diagnosis, Explanation, explanation
 from attncli.errors import AttncliError
 from attncli.fit import Fitted, Reading, fit, heads_second_reading, heads_side_by_side, transposed_reading
@@ -130,11 +130,11 @@ class Checker:
         answers = self._sheet(sheet)
         with np.errstate(all="ignore"):
             fitted = fit(self.key, answers, self.rule)
-            verdicts = self._judge(fitted)
+            verdicts, base = self._judge(fitted)
             report = self._report(answers, fitted, verdicts)
             if not any(verdict.is_fault for verdict in verdicts):
                 return report
-            return self._explained(report, answers, fitted)
+            return self._explained(report, answers, Diagnosis(self.catalogue, fitted, base, verdicts))
 
     def _sheet(self, sheet: AnswerSheet | Mapping[str, Any] | None) -> AnswerSheet:
         if sheet is None:
@@ -149,13 +149,16 @@ class Checker:
             )
         return found
 
-    def _judge(self, fitted: Fitted) -> tuple[StageVerdict, ...]:
-        found = {verdict.stage: verdict for verdict in Judge(self.key, fitted.answers, fitted.errors).verdicts()}
+    def _judge(self, fitted: Fitted) -> tuple[tuple[StageVerdict, ...], Base]:
+        """A verdict for each stage, and what the sheet's own numbers lead to."""
+        judge = Judge(self.key, fitted.answers, fitted.errors)
+        found = {verdict.stage: verdict for verdict in judge.verdicts()}
         absent = {name: StageVerdict(name, UNREADABLE, error=what) for name, what in fitted.errors.items()}
         wanted = [name for name in self.key.order if name in self.required or self._is_expected(name)]
         missing = {name: StageVerdict(name, MISSING) for name in wanted}
         merged = {**missing, **absent, **found}
-        return tuple(merged[name] for name in [*STAGES, *(set(merged) - set(STAGES))] if name in merged)
+        order = [*STAGES, *(set(merged) - set(STAGES))]
+        return tuple(merged[name] for name in order if name in merged), judge.base
 
     def _is_expected(self, name: str) -> bool:
         return not STAGES[name].on_request and name not in self.problem.given
@@ -163,9 +166,8 @@ class Checker:
     def _report(self, sheet: AnswerSheet, fitted: Fitted, verdicts: tuple[StageVerdict, ...]) -> Report:
         return Report(sheet.name, self.problem, verdicts, rule=self.rule.words, required=self.required)
 
-    def _explained(self, report: Report, sheet: AnswerSheet, fitted: Fitted) -> Report:
+    def _explained(self, report: Report, sheet: AnswerSheet, diagnosis: Diagnosis) -> Report:
         """The report with what explains the sheet: one mistake, another convention, or two mistakes."""
-        diagnosis = Diagnosis(self.catalogue, fitted, report.stages)
         found = diagnosis.singles()
         if not found:
             other = self._in_another_convention(sheet)
@@ -186,7 +188,8 @@ class Checker:
         if self.rule.is_tolerance or not any(v.answer is not None and v.answer.finest >= 6 for v in report.stages):
             return []
         fitted = fit(self.key, answers, SINGLE)
-        return Diagnosis(self.catalogue, fitted, self._judge(fitted)).singles()
+        verdicts, base = self._judge(fitted)
+        return Diagnosis(self.catalogue, fitted, base, verdicts).singles()
 
     def _follows(
         self, verdicts: tuple[StageVerdict, ...], diagnosis: Diagnosis, found: list[Candidate]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli.catalogue import Candidate, Catalogue, is_near, lean
-from attncli.chains import Key, Values
+from attncli.chains import Base, Key, Values
 from attncli.fit import Fitted
 from attncli.misread import ROLES, misreadings
 from attncli.mistakes import MISTAKES, Variant
@@ -36,12 +36,12 @@ class Explanation:
 class Diagnosis:
     """The search for what explains one sheet."""
 
-    def __init__(self, catalogue: Catalogue, fitted: Fitted, verdicts: Iterable[StageVerdict]) -> None:
+    def __init__(self, catalogue: Catalogue, fitted: Fitted, base: Base, verdicts: Iterable[StageVerdict]) -> None:
         self.catalogue, self.key = catalogue, catalogue.key
         self.answers: Mapping[str, Answer] = {**fitted.answers, **fitted.misfits}
         self.misfits = fitted.misfits
         self.verdicts = {verdict.stage: verdict for verdict in verdicts}
-        self.written = {name: (answer.value, answer.judged) for name, answer in fitted.answers.items()}
+        self.base = base
         self.shown = [name for name in self.key.order if name in self.answers]
         self.faults = self._faults()
 
@@ -110,7 +110,7 @@ class Diagnosis:
         """Whether a pair explains a stage from the sheet's own numbers: a quick look before the whole sheet."""
         if stage in pair.free:
             return True
-        array = self.key.walk(pair.changes, pair.silent, self.written, until=stage).get(stage)
+        array = self.key.walk(pair.changes, pair.silent, self.base, until=stage).get(stage)
         answer = self.answers[stage]
         return array is not None and lean(array.shape) == lean(answer.value.shape) and self._is_near(answer, array)
 
@@ -120,7 +120,7 @@ class Diagnosis:
     def _misreadings(self, stage: str) -> list[Candidate]:
         if stage not in ROLES or stage in self.misfits:
             return []
-        answers = {name: self.answers[name] for name in ROLES if name in self.written}
+        answers = {name: self.answers[name] for name in ROLES if name not in self.misfits and name in self.answers}
         return [Candidate(((MISTAKES["misread"], way),)) for way in misreadings(self.key, stage, answers)]
 
     def _slips(self, stage: str) -> list[Candidate]:
@@ -129,38 +129,33 @@ class Diagnosis:
         entries = verdict.entries(2)
         if verdict.verdict != WRONG or len(entries) != 1 or verdict.judged < 2:
             return []
-        return [
-            Candidate(
-                ((MISTAKES["slip"], Variant({}, cell_name(stage, entries[0].index, self.key))),),
-                free=frozenset({stage}),
-            )
-        ]
+        cell = Variant({}, cell_name(stage, entries[0].index, self.key))
+        return [Candidate(((MISTAKES["slip"], cell),), free=frozenset({stage}))]
 
     def fails(self, candidate: Candidate, only: str | None = None) -> str | None:
         """The first stage of the sheet that a candidate does not explain; None where it explains all (or ``only``)."""
-        chain, changes = self.catalogue.chain(candidate), candidate.changes
-        own: Values | None = None
+        chain, first = self.catalogue.chain(candidate), self.faults[0]
+        if only is None and first not in candidate.free and self._misses(candidate, chain, first):
+            return first
         for name in self.shown if only is None else [only]:
-            if name in candidate.free:
-                continue
-            is_fault = self.verdicts[name].verdict not in (CORRECT, CARRIED, TOO_COARSE)
-            if name not in chain and name not in changes:
-                if is_fault or name == self.faults[0]:
-                    return name
-                continue
-            answer, strict = self.answers[name], name == self.faults[0]
-            from_inputs = self._match(
-                answer, chain.get(name, None if name in changes else self.key.right[name]), strict
-            )
-            if from_inputs.all():
-                continue
-            if own is None:
-                own = self.key.walk(changes, candidate.silent, self.written)
-            if (from_inputs | self._match(answer, own.get(name), strict)).all():
-                continue
-            if is_fault or name == self.faults[0] or self._is_touched(name, changes):
+            if name not in candidate.free and self._misses(candidate, chain, name):
                 return name
         return None
+
+    def _misses(self, candidate: Candidate, chain: Values, name: str) -> bool:
+        """Whether a candidate does not explain a stage, neither from the inputs nor from the sheet's own numbers."""
+        changes, strict = candidate.changes, name == self.faults[0]
+        is_fault = strict or self.verdicts[name].verdict not in (CORRECT, CARRIED, TOO_COARSE)
+        if name not in chain and name not in changes:
+            return is_fault
+        answer = self.answers[name]
+        from_inputs = self._match(answer, chain.get(name, self.key.right[name]), strict)
+        if from_inputs.all():
+            return False
+        own = self.key.walk(changes, candidate.silent, self.base, until=name).get(name)
+        if (from_inputs | self._match(answer, own, strict)).all():
+            return False
+        return is_fault or self._is_touched(name, changes)
 
     def _match(self, answer: Answer, array: Array | None, strict: bool) -> Array:
         """Where an answer agrees with a candidate's numbers; read exactly where whole numbers would fit too much."""

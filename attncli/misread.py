@@ -39,6 +39,9 @@ class _Bounds:
 
 def misreadings(key: Key, role: str, answers: Mapping[str, Answer]) -> Iterator[Variant]:
     """The single changed entries of W or of the inputs that explain a wrong Q, K or V."""
+    differs = ~answers[role].agrees(key.right[role])
+    if not _is_in_one_line(differs):
+        return
     for cut in (False, True):  # as if all were rounded, then with room for cut numbers
         bounds = {name: found for name in ROLES if (found := _bounds(key, name, answers, cut)) is not None}
         own = bounds.get(role)
@@ -48,6 +51,12 @@ def misreadings(key: Key, role: str, answers: Mapping[str, Answer]) -> Iterator[
         yield from ways
         if ways:
             return
+
+
+def _is_in_one_line(differs: Array) -> bool:
+    """Whether all that differs stands in one column of one head, or in one row of one batch entry (of any head)."""
+    columns = differs.any(axis=(*range(differs.ndim - 3), -2))
+    return bool(columns.sum() == 1 or differs.any(axis=(-3, -1)).sum() == 1)
 
 
 def _bounds(key: Key, role: str, answers: Mapping[str, Answer], cut: bool) -> _Bounds | None:

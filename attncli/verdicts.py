@@ -106,7 +106,8 @@ class Judge:
     def __init__(self, key: Key, answers: Mapping[str, Answer], errors: Mapping[str, str]) -> None:
         self.key, self.answers, self.errors = key, answers, errors
         self.written = {name: (answer.value, answer.judged) for name, answer in answers.items()}
-        self.follows = key.walk({}, written=self.written)
+        self.base = key.from_sheet(self.written)
+        self.follows = self.base.made
         self.tainted: dict[str, bool] = {}
         """Whether what a stage passes on goes back to something wrong."""
         self.hollow: dict[str, bool] = {}
