@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from attncli import __version__, cli_check, cli_compute
+from attncli import __version__
 from attncli.errors import AttncliError
 from attncli.terminal import tell
 
@@ -36,12 +37,32 @@ Exit codes: 0 done; 1 check found something wrong; 2 the input or the usage is w
 (ATTNCLI_DEBUG=1 shows the traceback); 130 interrupted; 141 the reader of a pipe has gone.
 """
 
-app = typer.Typer(
-    help=HELP,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+COMMANDS = {
+    "compute": "attncli.cli_compute",
+    "check": "attncli.cli_check",
+    "examples": "attncli.cli_compute",
+    "mistakes": "attncli.cli_check",
+}
+"""Each command and the module that has it, by ``register(app)``; a run imports only the one that it needs."""
+
+
+def program(arguments: Sequence[str]) -> typer.Typer:
+    """The program with the command that the arguments name, or with all of them (for help and completion)."""
+    app = typer.Typer(
+        help=HELP,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_options)
+    first = next((word for word in arguments if not word.startswith("-")), None)
+    if first in COMMANDS:
+        modules = [COMMANDS[first]]
+    else:
+        modules = [] if "--version" in arguments else list(dict.fromkeys(COMMANDS.values()))
+    for module in modules:
+        import_module(module).register(app)
+    return app
 
 
 def _version(asked: bool) -> None:
@@ -50,8 +71,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
-def program(
+def _options(
     context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -63,9 +83,6 @@ def program(
     if context.invoked_subcommand is None:
         print(context.get_help())
 
-
-for module in (cli_compute, cli_check):
-    module.register(app)
 
 # What typer raises for a wrong usage; it carries a click of its own, which nobody else may import.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -88,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """The exit code of a run with these arguments; what goes wrong is said on standard error."""
     try:
-        return int(app(arguments, prog_name="attncli", standalone_mode=False) or OK)
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        return int(program(words)(words, prog_name="attncli", standalone_mode=False) or OK)
     except AttncliError as error:
         return _say_errors(error)
     except UsageError as error:

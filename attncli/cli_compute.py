@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attncli.errors import AttncliError
-from attncli.names import STAGE_NAMES
-from attncli.rendering.formats import FORMATS, Options, chosen
+from attncli.names import FORMAT_NAMES, STAGE_NAMES
 
 if TYPE_CHECKING:
     from attncli.compute import Result
     from attncli.problem import Problem
-    from attncli.rendering.formats import Format
+    from attncli.rendering.formats import Format, Options
     from attncli.rendering.views import Choice
 
 COMPUTE_HELP = """Every stage of a problem, as tables or as data.
@@ -50,6 +49,8 @@ def _stages(incomplete: str) -> list[str]:
 
 
 def _formats(incomplete: str) -> list[tuple[str, str]]:
+    from attncli.rendering.formats import FORMATS
+
     return [(name, row.meaning) for name, row in FORMATS.items() if name.startswith(incomplete)]
 
 
@@ -89,7 +90,7 @@ FormatName = Annotated[
         "--format",
         "-f",
         metavar="FORMAT",
-        help=f"{', '.join(FORMATS)}.",
+        help=f"{', '.join(FORMAT_NAMES)}.",
         autocompletion=_formats,
     ),
 ]
@@ -116,6 +117,7 @@ def compute(
     standalone: Annotated[bool, typer.Option("--standalone", help="LaTeX as a whole document.")] = False,
 ) -> None:
     from attncli.compute import compute as computed
+    from attncli.rendering.formats import Options, chosen
     from attncli.rendering.views import check_fits, choose
     from attncli.terminal import progress, screen, tell_notes
 

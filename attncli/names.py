@@ -1,6 +1,6 @@
-"""The stages' names alone, for what must answer without numpy: the help, completion, the first look at an option.
+"""The names of stages and formats alone, for what must answer at once: the help, completion.
 
-`stages.STAGES` is the table; a test holds this list to it.
+`stages.STAGES` and `rendering.formats.FORMATS` are the tables; a test holds these lists to them.
 """
 
 from __future__ import annotations
@@ -18,4 +18,21 @@ STAGE_NAMES = (
     "concat",
     "multihead",
     "contributions",
+)
+
+FORMAT_NAMES = (
+    "table",
+    "json",
+    "yaml",
+    "csv",
+    "tsv",
+    "long",
+    "npy",
+    "npz",
+    "markdown",
+    "latex",
+    "html",
+    "svg",
+    "png",
+    "pdf",
 )
