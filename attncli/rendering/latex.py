@@ -169,7 +169,7 @@ def pmatrix(array: Array, digits: int, full: bool = False, room: float = 375) ->
 
 
 _SIZES = ((1.0, ""), (0.9, r"\small"), (0.8, r"\footnotesize"), (0.7, r"\scriptsize"), (0.5, r"\tiny"))
-_LINE, _LETTER, _DIGIT, _GAP = 415, 5, 5.2, 10
+_LINE, _LETTER, _DIGIT, _GAP = 415, 5.5, 5.5, 10
 """Points: a line, a letter, a digit, and the gap between two columns at any size of type."""
 
 
