@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -97,25 +98,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         code = _pipe_closed()
     except OSError as error:
-        tell("error", f"can't write standard output: {(error.strerror or str(error)).lower()}")
-        code = _nothing_to_flush(USAGE)
+        code = _say_refusal(error)
     sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """The exit code of a run with these arguments; what goes wrong is said on standard error."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        words = sys.argv[1:] if arguments is None else list(arguments)
         return int(program(words)(words, prog_name="attncli", standalone_mode=False) or OK)
     except AttncliError as error:
         return _say_errors(error)
     except UsageError as error:
-        return _say_usage(error)
+        return _say_usage(error, words)
     except (KeyboardInterrupt, typer.Abort):
         tell("error", "interrupted")
         return INTERRUPTED
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # typer's own answer to it is 1
+            return _pipe_closed()
+        raise
     except BrokenPipeError:
         return _pipe_closed()
+    except OSError as error:
+        return _say_refusal(error)
     except MemoryError:
         tell("error", "there is not enough memory for this\n  Fewer stages (-s) or heads (-H) take less.")
         return USAGE
@@ -135,16 +141,35 @@ def _say_errors(error: AttncliError) -> int:
     return USAGE
 
 
-def _say_usage(error: Exception) -> int:
-    message = error.format_message() if hasattr(error, "format_message") else str(error)
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "attncli"
-    hints = [f"`{command} --help` shows how it is used."]
+_PLAINER = (
+    (r"is not a valid int(eger)?( range)?$", "is no whole number"),
+    (r"is not a valid float( range)?$", "is no number"),
+    (r"got unexpected extra arguments?(\(s\))? \((.*)\)$", r"too many words: \2"),
+)
+
+
+def _say_usage(error: Exception, words: Sequence[str]) -> int:
+    """A wrong usage in our own form: what, and how to mend it."""
+    what = error.format_message() if hasattr(error, "format_message") else str(error)
+    what, *hints = what.rstrip(".?").split(". ", 1)
+    what = what[:1].lower() + what[1:]
+    for theirs, ours in _PLAINER:
+        what = re.sub(theirs, ours, what)
+    hints = [f"{hint}?" if hint.startswith("Did you mean") else hint for hint in hints]
     option = getattr(error, "option_name", None) or ""
     if option[1:2].isdigit() or option[1:2] == ".":
-        hints.insert(0, "A word that begins with a minus sign reads as an option: write `--` before it, or KEY=-1.")
-    tell("error", "\n  ".join([message.rstrip("."), *hints]))
+        hints.append("A word that begins with a minus sign reads as an option: write `--` before it, or KEY=-1.")
+    command = " ".join(["attncli", *(word for word in words[:1] if word in COMMANDS)])
+    hints.append(f"`{command} --help` shows how it is used.")
+    tell("error", "\n  ".join([what, *hints]))
     return USAGE
+
+
+def _say_refusal(error: OSError) -> int:
+    """What the system refuses, mostly to write to standard output."""
+    name = error.filename or "standard output"
+    tell("error", f"{name}: {(error.strerror or str(error)).lower()}")
+    return _nothing_to_flush(USAGE)
 
 
 def _say_fault(error: Exception) -> int:

@@ -156,7 +156,7 @@ def load_words(words: list[str] | None, command: str) -> Problem:
     words = words or []
     assignments = [word for word in words if _ASSIGNMENT.match(word)]
     sources = [word for word in words if not _ASSIGNMENT.match(word)]
-    if not words:
+    if not any(words):
         hint = f"Name a file, KEY=VALUE, or an example: attncli {command} three-tokens. `attncli examples` lists them."
         raise AttncliError(f"{command} what? No problem is named", hint=hint)
     if len(sources) > 1:
@@ -166,8 +166,10 @@ def load_words(words: list[str] | None, command: str) -> Problem:
 
 
 def split_list(texts: list[str] | None) -> list[str] | None:
-    """A repeatable option, each time a name or a comma list."""
+    """A repeatable option, each time a name or a comma list; None where it isn't there at all."""
     names = [name.strip() for text in texts or [] for name in text.split(",") if name.strip()]
+    if texts and not names:
+        raise AttncliError("-s names no stage", hint=f"The stages are {', '.join(STAGE_NAMES)}.")
     return names or None
 
 

@@ -65,7 +65,7 @@ def destination(path: str | None) -> Iterator[Output | BinaryIO]:
         if path.startswith(("/dev/", "/proc/")) or (place is not None and not stat.S_ISREG(place.st_mode)):
             opened = _directly(path)
         else:
-            opened = _replacing(os.path.realpath(path), place)
+            opened = _replacing(path, place)
         with opened as stream:
             yield stream
 
@@ -87,9 +87,10 @@ def _directly(path: str) -> Iterator[Output | BinaryIO]:
 def _replacing(path: str, place: os.stat_result | None) -> Iterator[Output | BinaryIO]:
     if place is not None and not os.access(path, os.W_OK):
         raise PermissionError(13, "it is write-protected")
-    folder = os.path.dirname(path) or "."
+    target = os.path.realpath(path)  # a link stays one: what it points to is replaced
+    folder = os.path.dirname(target)
     if not os.path.isdir(folder):
-        raise AttncliError(f"can't write {path}: there is no folder {folder}")
+        raise AttncliError(f"can't write {path}: there is no folder {os.path.dirname(path) or folder}")
     beside = os.path.join(folder, f".attncli-{os.urandom(6).hex()}.tmp")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
@@ -97,7 +98,7 @@ def _replacing(path: str, place: os.stat_result | None) -> Iterator[Output | Bin
             if place is not None:
                 _keep_owner_and_mode(beside, place)
             yield stream
-        os.replace(beside, path)
+        os.replace(beside, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(beside)

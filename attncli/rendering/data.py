@@ -115,8 +115,13 @@ def npy(view: View, options: Options, stream: Stream) -> None:
 
 def npz(view: View, options: Options, stream: Stream) -> None:
     """All stages for NumPy, each under its name, with all its axes."""
-    arrays = {name: np.ascontiguousarray(rounded(view.array(name), options.digits)) for name in view.stages}
-    np.savez(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+    from zipfile import ZipFile
+
+    with ZipFile(stream, "w") as archive:  # type: ignore[call-overload]  # np.savez wants to seek, which a pipe can't
+        for name in view.stages:
+            array = np.ascontiguousarray(rounded(view.array(name), options.digits))
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def texts(matrix: Array) -> Iterator[Row]:

@@ -96,8 +96,10 @@ FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
 def chosen(name: str | None, output: str | None) -> Format:
     """The format that ``-f`` names, else the one of the output file's suffix, else tables.
 
-    Raises AttncliError where no format has that name or suffix.
+    Raises AttncliError where no format has that name or suffix, or the file's name is empty.
     """
+    if output == "":
+        raise AttncliError("-o names no file")
     if name is not None:
         return _named(name)
     if output is None or output == "-" or output.startswith("/dev/"):

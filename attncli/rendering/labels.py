@@ -59,7 +59,7 @@ def can_show(symbols: str, encoding: str) -> bool:
 def plain(text: str) -> str:
     """Our own words without the symbols that an old encoding lacks.
 
-    >>> plain("3 × 2")
-    '3 x 2'
+    >>> plain("3 × 2, 1/√d_k")
+    '3 x 2, 1/sqrt(d_k)'
     """
-    return text.translate(_ASCII)
+    return text.replace("√d_k", "sqrt(d_k)").translate(_ASCII)

@@ -37,6 +37,9 @@ LONGEST_LABEL = 60
 HEADING_WIDTH = 16
 """Labels longer than this (in cells) are cut, and that is said; over a column they are wrapped earlier."""
 
+NARROWEST = 20
+"""Screens are never taken to be narrower than this."""
+
 _SYMBOLS = "─√∞−×·…⋮→⁽ʳ⁾ᵀ\u0303"
 
 
@@ -46,7 +49,7 @@ class Pen:
     def __init__(self, options: Options) -> None:
         screen = options.screen
         self.options = options
-        self.width = screen.width
+        self.width = None if screen.width is None else max(screen.width, NARROWEST)
         self.encoding = screen.encoding
         self.symbols = can_show(_SYMBOLS, screen.encoding)
         self.digits = DIGITS if options.digits is None else options.digits
@@ -83,7 +86,7 @@ class Pen:
 
 def _console(screen: Screen, file: StringIO) -> Console:
     return Console(
-        file=file, width=screen.width or 1_000_000, height=100, markup=False, emoji=False, highlight=False,
+        file=file, width=max(screen.width or 1_000_000, NARROWEST), height=100, markup=False, emoji=False, highlight=False,
         force_terminal=screen.colours, color_system="auto" if screen.colours else None, legacy_windows=False,
     )  # fmt: skip
 
@@ -106,7 +109,8 @@ def write(view: View, options: Options, stream: Stream) -> None:
 def _draw_heading(pen: Pen, problem: Problem) -> None:
     if problem.title:
         pen.console.print(Text(visible(problem.title, pen.encoding), "bold"))
-    pen.console.print(Text(pen.say(" · ".join(captions.in_force(problem))).replace(" ·", "\u00a0·"), "dim"))
+    between = "\u00a0· " if pen.symbols else " | "  # a line ends after the dot, not before it
+    pen.console.print(Text(between.join(map(pen.say, captions.in_force(problem))), "dim"))
 
 
 def _draw_matrix(pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> None:
