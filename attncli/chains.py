@@ -12,7 +12,7 @@ import numpy as np
 from attncli import ops
 from attncli.compute import made
 from attncli.mistakes.base import NOT_HERE, Changes
-from attncli.stages import needed, present, with_cache
+from attncli.stages import STAGES, needed, present, with_cache
 
 if TYPE_CHECKING:
     from attncli.ops import Array
@@ -132,6 +132,8 @@ class Key:
                 return None
             if name in ("K", "V"):
                 array = with_cache(self.problem, name, array)
+            own = array.shape[-3:] if STAGES[name].per_head else array.shape[-2:]
+            array = np.broadcast_to(array, (*self.problem.batch, *own))
         except NOT_HERE:
             return None
         decimals = self.problem.decimals(name)

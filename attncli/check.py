@@ -204,7 +204,11 @@ class Checker:
             later = any(name not in self.key.above[first] | {first} for name in changes)
             hollow = verdict.note is not None
             if below and not later and not hollow:
-                verdict = replace(verdict, verdict=CARRIED, note=f"follows from the mistake in {first}")
+                assert verdict.answer is not None
+                differs = ~verdict.answer.agrees(self.key.right[verdict.stage])
+                verdict = replace(
+                    verdict, verdict=CARRIED, differs=differs, note=f"follows from the mistake in {first}"
+                )
             changed.append(verdict)
         return tuple(changed)
 

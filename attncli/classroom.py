@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from attncli.check import Checker, Report
@@ -76,14 +76,14 @@ class Totals:
 
 def grade(
     checker: Checker,
-    sources: Iterable[str],
+    sources: Sequence[str],
     read: Callable[[str], AnswerSheet],
     marking: Marking | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Iterator[Row]:
     """A row for each sheet, in order; one that can't be read (``read`` raises AttncliError) is a row with its error.
 
-    ``progress`` is told how many sheets are done.
+    ``progress`` is told the share that is done.
     """
     marking = marking or Marking()
     for done, source in enumerate(sources, 1):
@@ -93,7 +93,7 @@ def grade(
             row = Row(source, error=error, points=0.0 if marking.points else None, out_of=marking.out_of or None)
         yield row
         if progress:
-            progress(done)
+            progress(done / len(sources))
 
 
 def marked(sheet: str, report: Report, marking: Marking) -> Row:

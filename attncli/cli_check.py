@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,23 +27,20 @@ a sheet, the problem's own expect: is checked. Several sheets are a class: a lin
 
 Exit code: 0 all judged stages correct, 1 something is not, 2 unreadable.
 
+\b
 Examples:
-
   attncli check problem.yaml answers.yaml
-
-  attncli check problem.yaml sheets/*.yaml -f csv -o grades.csv --points weights=2,outputs=3
-
+  attncli check problem.yaml sheets/*.yaml
+  attncli check problem.yaml sheets/*.yaml -o grades.csv --points weights=2,outputs=3
   attncli check layer.yaml dump.npz --rtol 1e-5
 """
 
 MISTAKES_HELP = """The known mistakes: what `check` can name, each with its stage and its wrong formula.
 
+\b
 Examples:
-
   attncli mistakes
-
   attncli mistakes softmax_columns
-
   attncli mistakes -f json
 """
 
@@ -90,11 +85,11 @@ def check(
     chosen = _format(format, output)
     marking = Marking(points_of(points or []), follow_through)
     checker = _checker(problem, answers or [], atol, rtol, require or [])
-    if len(answers or []) > 1:
-        rows = _class_rows(checker, answers or [], stage, marking)
-        correct = _write_class(rows, chosen, output, quiet)
+    sheets = answers or []
+    if len(sheets) > 1:
+        correct = _check_class(checker, sheets, _reader(stage), marking, None if quiet else chosen, output)
     else:
-        row = _single(checker, answers[0] if answers else None, stage, marking, problem)
+        row = _single(checker, sheets[0] if sheets else None, stage, marking, problem)
         correct = row.correct
         if not quiet:
             _write_single(row, chosen, output)
@@ -104,9 +99,7 @@ def check(
 
 def _format(format: str | None, output: str | None) -> str:
     if format is None and output is not None:
-        format = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}.get(
-            Path(output).suffix.lower()
-        )
+        format = SUFFIXES.get(Path(output).suffix.lower())
     format = format or "table"
     if format not in FORMATS:
         raise AttncliError(f"check has no format {format!r}", hint=f"Its formats are {', '.join(FORMATS)}.")
@@ -138,25 +131,6 @@ def _reader(stage: str | None) -> Callable[[str], Any]:
     return lambda source: read_sheet(source, stage=stage)
 
 
-def _class_rows(checker: Checker, answers: list[str], stage: str | None, marking: Marking) -> Iterator[Row]:
-    from attncli.classroom import grade
-
-    return grade(checker, answers, _reader(stage), marking, _progress(len(answers)))
-
-
-def _progress(count: int) -> Callable[[int], None] | None:
-    """Tells how many sheets are done, on a terminal's standard error."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-
-    def progress(done: int) -> None:
-        if done % 20 == 0 or done == count:
-            end = "\r\x1b[K" if done == count else ""
-            print(f"\r{done} of {count} sheets", end=end, file=sys.stderr, flush=True)
-
-    return progress
-
-
 def _write_single(row: Row, format: str, output: str | None) -> None:
     from attncli.writing import destination
 
@@ -173,37 +147,49 @@ def _write_single(row: Row, format: str, output: str | None) -> None:
                 stream.write(text.encode())
 
 
-def _write_class(rows: Iterator[Row], format: str, output: str | None, quiet: bool) -> bool:
-    """Write the rows of a class as they come; whether all are correct."""
+def _check_class(
+    checker: Checker,
+    sheets: list[str],
+    read: Callable[[str], Any],
+    marking: Marking,
+    format: str | None,
+    output: str | None,
+) -> bool:
+    """Check many sheets and write their rows (``format`` None: nothing); whether all are correct."""
+    from attncli.classroom import grade
+    from attncli.terminal import progress
+
+    with progress("checking") as tell_share:
+        rows = list(grade(checker, sheets, read, marking, tell_share))
+    if format is not None:
+        _write_class(rows, format, output)
+    return all(row.correct for row in rows)
+
+
+def _write_class(rows: list[Row], format: str, output: str | None) -> None:
     from attncli.writing import destination
 
-    all_correct = True
-
-    def seen() -> Iterator[Row]:
-        nonlocal all_correct
-        for row in rows:
-            all_correct &= row.correct
-            yield row
-
-    if quiet:
-        for _ in seen():
-            pass
-        return all_correct
     with destination(output) as stream:
         if format == "table":
             from attncli.classroom import totals
             from attncli.rendering import reports
 
-            done, options = list(seen()), _options(output)
-            for piece in reports.classroom(done, options):
+            options = _options(output)
+            for piece in reports.classroom(rows, options):
                 stream.write(piece)
-            stream.write(reports.summary(totals(done), options))
+            stream.write(reports.summary(totals(rows), options))
         else:
             from attncli.rendering.report_data import WRITERS
 
-            for text in WRITERS[format](seen(), True):
+            for text in WRITERS[format](rows, True):
                 stream.write(text.encode())
-    return all_correct
+
+
+def _options(output: str | None) -> Options:
+    from attncli.rendering.formats import Options
+    from attncli.terminal import screen
+
+    return Options(screen=screen(output))
 
 
 def mistakes(
@@ -257,18 +243,3 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     app.command(help=CHECK_HELP)(check)
     app.command(help=MISTAKES_HELP)(mistakes)
-
-
-def _options(output: str | None) -> Options:
-    """What the report is drawn on: the terminal, or as wide as it takes."""
-    from shutil import get_terminal_size
-
-    from attncli.rendering.formats import Options, Screen
-
-    stream = sys.stdout
-    on_terminal = output in (None, "-") and stream is not None and stream.isatty()
-    told = os.environ.get("COLUMNS", "")
-    width = get_terminal_size().columns if on_terminal or (told.isdigit() and int(told)) else None
-    colours = bool(os.environ.get("FORCE_COLOR")) or (on_terminal and os.environ.get("TERM") != "dumb")
-    encoding = (stream.encoding if output in (None, "-") and stream is not None else None) or "utf-8"
-    return Options(screen=Screen(width, encoding, colours and not os.environ.get("NO_COLOR")))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli.chains import Key, Values
-from attncli.compute import made
 from attncli.mistakes.base import NOT_HERE
 from attncli.precision import Answer
+from attncli.stages import STAGES
 
 if TYPE_CHECKING:
     from attncli.ops import Array
@@ -195,7 +195,7 @@ class Judge:
         try:
             for stage in self.key.order[: self.key.order.index(name) + 1]:
                 if stage in hidden:
-                    values[stage] = made(self.key.problem, stage, values)
+                    values[stage] = STAGES[stage].compute(self.key.problem, values)
                 else:
                     values[stage] = self._shaken(stage, random) if stage in shown else self.follows[stage]
         except NOT_HERE:
@@ -210,7 +210,8 @@ class Judge:
         """A sheet's stage ``SAMPLES`` times (a leading axis), its entries moved within what they may stand for."""
         value, answer = self._passed(stage), self.answers[stage]
         share = random.choice([-0.5, 1.0], size=(SAMPLES, *value.shape))
-        unit = np.where(answer.judged & np.isfinite(value), answer.unit, 0.0)
+        is_exact = (np.abs(value - self.key.right[stage]) <= answer.noise) | ~np.isfinite(value) | ~answer.judged
+        unit = np.where(is_exact, 0.0, answer.unit)
         sign = np.where(value < 0, -1.0, 1.0)
         return np.asarray(value + share * unit * sign)
 

@@ -60,7 +60,9 @@ def attend(keys: Mapping[str, Any], wrong: Wrong | None = None) -> dict[str, Any
     known["d_k"], known["d_v"] = known["WQ"][0].shape[1], known["WV"][0].shape[1]
     known["n"], known["m"] = len(Z), len(M)
     known["allowed"] = allowed_by(keys, len(Z), len(M))
-    known["bias"] = np.asarray(keys["mask"]["add"]) if isinstance(keys.get("mask"), dict) and "add" in keys["mask"] else None
+    known["bias"] = (
+        np.asarray(keys["mask"]["add"]) if isinstance(keys.get("mask"), dict) and "add" in keys["mask"] else None
+    )
     stages: dict[str, Any] = {}
     for name, formula in FORMULAS.items():
         try:

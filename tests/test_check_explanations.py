@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from plain import attend, before, rows, sheet, softmax
-from test_mistakes import ALIKE, BIASED, CASES, CAUSAL, CROSS, HEADS, PLAIN, SQUARE, SQUARE_OUT
 from test_check_verdicts import P1, P1_RIGHT
+from test_mistakes import ALIKE, BIASED, CASES, CAUSAL, CROSS, HEADS, PLAIN, SQUARE, SQUARE_OUT
 
 from attncli import Problem
 from attncli.check import check
@@ -56,7 +56,9 @@ def test_a_misread_entry_of_the_inputs_moves_all_that_is_made_of_them():
     wrong = attend(with_entry(PLAIN, "Z", (1, 4), -2.0))
     report = check(Problem(**PLAIN), sheet(wrong, 3))
     assert report.names == [["misread"]]
-    assert sentences(report)[0].endswith("(as if Z[2,5] were −2 (it is 0.8))") or "Z[2,5] were −2" in sentences(report)[0]
+    assert (
+        sentences(report)[0].endswith("(as if Z[2,5] were −2 (it is 0.8))") or "Z[2,5] were −2" in sentences(report)[0]
+    )
 
 
 def test_a_misread_entry_of_the_inputs_for_one_projection_alone():
@@ -76,8 +78,13 @@ def test_a_misread_entry_of_the_memory_and_of_a_fused_weight():
 
 
 def test_a_misread_weight_of_a_head_is_named_in_that_head():
-    heads = [{"W_Q": [[1], [2]], "W_K": [[1], [-1]], "W_V": [[2], [1]]}, {"W_Q": [[3], [1]], "W_K": [[0], [2]], "W_V": [[1], [1]]}]
-    report = check(Problem(Z=[[1, 0], [2, 1], [1, 3]], heads=heads), {"K": [[["1"], ["1"], ["-2"]], [["0"], ["3"], ["9"]]]})
+    heads = [
+        {"W_Q": [[1], [2]], "W_K": [[1], [-1]], "W_V": [[2], [1]]},
+        {"W_Q": [[3], [1]], "W_K": [[0], [2]], "W_V": [[1], [1]]},
+    ]
+    report = check(
+        Problem(Z=[[1, 0], [2, 1], [1, 3]], heads=heads), {"K": [[["1"], ["1"], ["-2"]], [["0"], ["3"], ["9"]]]}
+    )
     assert report.names == [["misread"]]
     assert "head 2's W_K[2,1] were 3" in sentences(report)[0]
 
@@ -212,7 +219,10 @@ def test_what_no_known_mistake_explains_has_no_name():
 
 def test_masking_after_the_softmax_and_normalising_again_is_right():
     causal = P1.replace(mask="causal")
-    weights = rows(lambda row: row / row.sum(), np.array([[.4856, .4856, .0287], [.66957, .33015, .0003], [.8916, .1069, .0015]]) * np.tri(3))
+    weights = rows(
+        lambda row: row / row.sum(),
+        np.array([[0.4856, 0.4856, 0.0287], [0.66957, 0.33015, 0.0003], [0.8916, 0.1069, 0.0015]]) * np.tri(3),
+    )
     report = check(causal, {"weights": [[f"{x:.3f}" for x in row] for row in weights]})
     assert report.correct
 

@@ -18,7 +18,10 @@ ROOM = {
     "73-i-love-pizza": {"atol": 5.001e-3},
     "74-silanm-hand-rounded": {"atol": 0.04},
 }
-"""What a case's comment on its rounding grants: single precision; some stages printed to 2 decimals (73); weights of 2 decimals, and 1.2 for 1.1667 (74)."""
+"""What a case's comment on its rounding grants.
+
+Single precision; stages printed to 2 decimals beside it (73); weights of 2 decimals, and 1.2 for 1.1667 (74).
+"""
 
 
 def every(*shape: int) -> set[tuple[int, ...]]:

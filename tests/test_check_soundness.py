@@ -101,5 +101,7 @@ def test_all_equal_is_not_carried_forward_either():
 
 def test_zeros_that_the_problem_has_itself_are_carried_like_any_number():
     keys = {"Z": [[0.0, 0.0], [0.0, 0.0]], "W_Q": np.eye(2), "W_K": np.eye(2), "W_V": np.eye(2)}
-    report = check(Problem(**keys), {"V": [["1.0", "0.0"], ["0.0", "1.0"]], "outputs": [["0.5", "0.5"], ["0.5", "0.5"]]})
+    report = check(
+        Problem(**keys), {"V": [["1.0", "0.0"], ["0.0", "1.0"]], "outputs": [["0.5", "0.5"], ["0.5", "0.5"]]}
+    )
     assert report["outputs"].verdict == CARRIED

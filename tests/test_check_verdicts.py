@@ -221,7 +221,11 @@ def test_a_wrong_shape_is_that_stages_error_and_the_rest_is_judged(stage, matrix
 @pytest.mark.parametrize(
     ("stage", "matrix", "words"),
     [
-        ("weights", [[".097", ".097", ".807"], [".187", ".045", ".768"], [".104", ".025", ".870"]], "head 1 of 2 alone"),
+        (
+            "weights",
+            [[".097", ".097", ".807"], [".187", ".045", ".768"], [".104", ".025", ".870"]],
+            "head 1 of 2 alone",
+        ),
         ("weights", [[".172", ".172", ".655"], [".381", ".092", ".526"], [".194", ".083", ".723"]], "mean over the 2"),
         ("concat", [["2.63", "2.25"], ["2.64", "2.21"], ["2.91", "2.33"]], "added up or averaged"),
         ("multihead", [["1", "2"], ["1", "2"], ["1", "2"]], "must be 3 × 4"),
@@ -283,7 +287,9 @@ def test_an_empty_sheet_and_none_are_errors():
 def test_a_problem_that_rounds_every_stage_is_held_against_rounded_numbers():
     rounded = P1.replace(round=2)
     weights = [["0.49", "0.49", "0.03"], ["0.67", "0.33", "0.00"], ["0.89", "0.11", "0.00"]]
-    assert check(rounded, {"weights": weights, "outputs": [["2.94", "3.21"], ["2.66", "2.32"], ["2.22", "1.44"]]}).correct
+    assert check(
+        rounded, {"weights": weights, "outputs": [["2.94", "3.21"], ["2.66", "2.32"], ["2.22", "1.44"]]}
+    ).correct
 
 
 def test_a_query_that_may_attend_to_nothing():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain import attend, before, of_group, rows, sheet, softmax
+from plain import attend, before, rows, sheet, softmax
 
 from attncli import Problem
 from attncli.check import check
@@ -30,7 +30,7 @@ CROSS = {"Z": some(2, 5), "memory": some(4, 5), "W_Q": some(5, 3), "W_K": some(5
 LEVEL = {"Z": some(3, 5), "memory": some(3, 5), "W_Q": some(5, 4), "W_K": some(5, 4), "W_V": some(5, 2)}
 CAUSAL = {**PLAIN, "mask": "causal"}
 CORNER = {**CROSS, "mask": {"causal": "bottom-right"}}
-PADDED = {**{**PLAIN, "Z": some(4, 5)}, "mask": {"lengths": 3}}
+PADDED = {**PLAIN, "Z": some(4, 5), "mask": {"lengths": 3}}
 ADDED = {**PLAIN, "mask": {"add": [[0, -1.5, 0.5], [0.7, 0, -2.0], [-1.0, 0.3, 0]]}}
 CAPPED = {**CAUSAL, "softcap": 1.5}
 HEADS = {
@@ -93,11 +93,13 @@ def split_interleaved(name: str, source: str) -> Any:
 
 
 def interleaved(outputs: list[np.ndarray]) -> np.ndarray:
-    return np.array([[O[i, c] for c in range(outputs[0].shape[1]) for O in outputs] for i in range(len(outputs[0]))])
+    return np.array(
+        [[one[i, c] for c in range(outputs[0].shape[1]) for one in outputs] for i in range(len(outputs[0]))]
+    )
 
 
 def joined_by_reshape(outputs: list[np.ndarray]) -> np.ndarray:
-    flat = [number for O in outputs for row in O for number in row]
+    flat = [number for output in outputs for row in output for number in row]
     return np.array(flat).reshape(len(outputs[0]), -1)
 
 
@@ -124,7 +126,9 @@ def base(number: float) -> Any:
 
 
 def argmax(S: np.ndarray) -> np.ndarray:
-    return np.array([[1.0 if j == max(range(len(row)), key=row.__getitem__) else 0.0 for j in range(len(row))] for row in S])
+    return np.array(
+        [[1.0 if j == max(range(len(row)), key=row.__getitem__) else 0.0 for j in range(len(row))] for row in S]
+    )
 
 
 def mean(matrices: list[np.ndarray]) -> np.ndarray:
@@ -148,7 +152,9 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
     "scaled_queries": (
         PLAIN, {"Q": lambda k: [k["Z"] @ k["WQ"][0] / 2], "scaled_scores": lambda k: k["scores"]},
     ),
-    "scaled_needlessly": (DOT, {"scaled_scores": lambda k: k["scores"], "weights": lambda k: [rows(softmax, S / 2) for S in k["scores"]]}),
+    "scaled_needlessly": (DOT, {
+        "scaled_scores": lambda k: k["scores"], "weights": lambda k: [rows(softmax, S / 2) for S in k["scores"]],
+    }),
     # softmax
     "softmax_columns": (PLAIN, weights_by(column_sums_to_one)),
     "softmax_whole_matrix": (PLAIN, weights_by(lambda S: np.exp(S) / np.exp(S).sum())),

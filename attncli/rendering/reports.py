@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.cells import cell_len
-from rich.padding import Padding
 from rich.text import Text
 
 from attncli.check import CONVENTIONS, Report
@@ -44,17 +43,17 @@ class ReportPen(Pen):
         super().__init__(options)
         self.signs = SIGNS if can_show("".join(SIGNS.values()), self.encoding) else PLAIN_SIGNS
 
-    def line(self, text: str | Text = "", style: str = "", indent: int = 0) -> None:
-        """A line of our own words, wrapped, further lines indented like the first."""
+    def line(self, text: str | Text = "", style: str = "", indent: int = 0, wrap: bool = True) -> None:
+        """A line of our own words, wrapped (if so), further lines indented like the first."""
         if not text:
             self.console.print()
             return
         text = text if isinstance(text, Text) else Text(self.say(text), style)
-        room = None if self.width is None else max(self.width - indent, 20)
+        room = None if self.width is None or not wrap else max(self.width - indent, 20)
         lines = [text] if room is None else list(text.wrap(self.console, room))
         for line in lines:
             line.rstrip()
-            self.console.print(Padding(line, (0, 0, 0, indent), expand=False), soft_wrap=True)
+            self.console.print(Text(" " * indent).append_text(line), soft_wrap=True)
 
 
 def sheet(row: Row, options: Options) -> Iterator[bytes]:
@@ -249,13 +248,15 @@ def _draw_grid(pen: ReportPen, labels: list[str], heads: list[str], cells: list[
     left = max(cell_len(label) for label in labels)
     room = None if pen.width is None else max(pen.width - left - 4, 1)
     for band in bands(widths, room):
-        pen.line(Text(" " * left + "".join((heads[j] + " ").rjust(widths[j]) for j in band), "bold"), indent=4)
+        pen.line(
+            Text(" " * left + "".join((heads[j] + " ").rjust(widths[j]) for j in band), "bold"), indent=4, wrap=False
+        )
         for label, line in zip(labels, cells, strict=True):
             text = Text(label + " " * (left - cell_len(label)), "dim" if label == "  right" else "bold")
             for j in band:
                 style = "dim" if label == "  right" else "red" if line[j].endswith(sign) else ""
                 text.append(" " * (widths[j] - cell_len(line[j])) + line[j], style)
-            pen.line(text, indent=4)
+            pen.line(text, indent=4, wrap=False)
 
 
 def _shortened(label: str, most: int) -> str:
