@@ -61,7 +61,7 @@ def superfluous(problem: Problem) -> tuple[set[str], list[AttncliError]]:
     sources = {source_of(problem, stage) for stage in computed(problem)}
     unused = [name for name in ("Z", "memory", "memory_V") if name in there and name not in (*sources, *idle)]
     if unused:
-        causes += [stage for stage in ("Q", "K", "V") if stage in given] or given
+        causes += given
     idle = [name for name in there if name in idle or name in unused]
     idle.sort(key=[*problem.keys, *problem.arrays].index)
     if not idle or not causes:

@@ -94,7 +94,8 @@ def _projection(role: str) -> Formula:
         text += bias if getattr(problem, f"b_{role}") is not None else ""
         parts = [part for part in (f"past_{role}" if problem.past and role != "Q" else "", text) if part]
         parts += [f"extra_{role}"] if problem.extra and role != "Q" else []
-        return text if len(parts) == 1 else f"[{'; '.join(parts)}]"
+        between = ", " if problem.columns else "; "  # side by side, or on top of each other
+        return text if len(parts) == 1 else f"[{between.join(parts)}]"
 
     return formula
 

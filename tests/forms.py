@@ -13,9 +13,10 @@ import numpy as np
 Keys = dict[str, Any]
 
 PLACED_BY_LAYOUT = (
-    "Z memory memory_V Q K V past_K past_V extra_K extra_V scores scaled_scores capped_scores masked_scores weights "
-    "outputs concat W_Q W_K W_V W_O W_1 W_2"
-).split()
+    *("Z", "memory", "memory_V", "Q", "K", "V", "past_K", "past_V", "extra_K", "extra_V", "outputs", "concat"),
+    *("scores", "scaled_scores", "capped_scores", "masked_scores", "weights"),
+    *("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"),
+)
 
 
 def swapped(value: Any) -> np.ndarray:
