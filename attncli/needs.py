@@ -15,16 +15,14 @@ _REPLACES: dict[str, tuple[str, ...]] = {
     "Q": ("W_Q", "b_Q"),
     "K": ("W_K", "b_K"),
     "V": ("W_V", "b_V", "memory_V"),
-    "scores": (
-        "Q", "K", "past_K", "past_V", "extra_K", "extra_V", "W_a", "W_1", "W_2", "v", "b", "num_kv_heads",
-    ),
+    "scores": ("Q", "K", "past_K", "past_V", "extra_K", "extra_V", "W_a", "W_1", "W_2", "v", "b"),
     "scaled_scores": ("scores", "scale"),
     "capped_scores": ("scaled_scores", "softcap"),
     "masked_scores": ("capped_scores", "mask", "mask_fill"),
     "weights": ("masked_scores",),
-    "outputs": ("weights", "V"),
+    "outputs": ("weights", "V", "num_kv_heads"),
     "concat": ("outputs",),
-}  # fmt: skip
+}
 """What has nothing to do once a stage is given."""
 
 _SCORE_MATRICES = {"general": ("W_a",), "additive": ("W_1", "W_2", "v")}

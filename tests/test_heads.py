@@ -122,3 +122,9 @@ def test_contributions_are_shown_only_on_request():
     assert "contributions" not in compute(Problem(**LIST, W_O=W_O))
     with pytest.raises(AttncliError, match="no W_O"):
         compute(Problem(**LIST), ["contributions"])
+
+
+def test_given_weights_share_grouped_values():
+    """Four heads of weights, two of values."""
+    result = compute(Problem(weights=np.ones((4, 1, 1)), V=[[1, 9]], num_kv_heads=2))
+    assert result["outputs"].ravel().tolist() == [1, 1, 9, 9]
