@@ -43,7 +43,7 @@ class AttncliError(Exception):
         self, what: str, *, hint: str | Iterable[str] = (), key: str | None = None, where: Place | None = None
     ) -> None:
         self.what = what
-        self.hint: tuple[str, ...] = (hint,) if isinstance(hint, str) else tuple(hint)
+        self.hint: tuple[str, ...] = tuple(line for line in ((hint,) if isinstance(hint, str) else hint) if line)
         self.key = key
         self.where = where
         super().__init__(what)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -157,11 +158,21 @@ class Numbers(Node):
 
     def scalars(self) -> list[Scalar]:
         """Its numbers one by one, in order."""
+        return [Scalar(self.document, *match.span(1), match[2], True) for match in self._matches()]
+
+    def scalar(self, flat: int) -> Scalar:
+        """One of its numbers, by its index in order."""
+        match = next(islice(self._matches(), flat, None))
+        return Scalar(self.document, *match.span(1), match[2], True)
+
+    def texts(self) -> list[str]:
+        """Its numbers as written, in order."""
+        return [match[2] for match in self._matches()]
+
+    def _matches(self) -> Iterator[re.Match[str]]:
         from attncli.reading.lifting import NUMBER
 
-        text = self.document.text
-        found = NUMBER.finditer(text, self.start, self.end)
-        return [Scalar(self.document, *match.span(1), match[2], True) for match in found]
+        return NUMBER.finditer(self.document.text, self.start, self.end)
 
     def spelled_out(self) -> Sequence:
         """The same as nested sequences of scalars."""

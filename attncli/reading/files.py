@@ -64,7 +64,8 @@ def missing(path: Path, shown: str) -> AttncliError:
     """The error for a file that is not there."""
     near = paths.nearest(path)
     folder = str(path.parent)
-    hint = f"Did you mean {near}?" if near else f"It was looked for in {'this folder' if folder == '.' else folder}."
+    looked = "this folder" if folder == "." else f"the folder {folder!r}"
+    hint = f"Did you mean {near}?" if near else f"It was looked for in {looked}."
     return AttncliError(f"{shown}: there is no such file", hint=hint)
 
 

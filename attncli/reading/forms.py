@@ -117,7 +117,7 @@ def _product(node: Mapping, wanted: Wanted) -> Matrix:
         size = f"{first.shape[0]} × {second.shape[1]}"
         raise value.error(f"{wanted.key}: a product of {size} numbers", hint=f"At most {MAX_MADE:,}.", key=wanted.key)
     with np.errstate(all="ignore"):
-        return Matrix(first @ second, factors=(first.shape, second.shape))
+        return Matrix(first.astype(float) @ second.astype(float), factors=(first.shape, second.shape))
 
 
 def _file(node: Mapping, wanted: Wanted) -> Matrix:

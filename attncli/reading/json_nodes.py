@@ -11,6 +11,8 @@ from attncli.reading.lifting import Lifted
 
 _TOKEN = re.compile(r'[ \t\n]*+(?:([\[\]{},:])|("(?:[^"\\\n]|\\.)*+")|([-+\w.]++))')
 
+_COMMA = "Drop the comma before it."
+
 
 def tree(document: Document, text: str, lists: dict[int, Lifted]) -> Node | None:
     """The tree of a JSON text; None where it is empty. Raises AttncliError with line and column."""
@@ -63,7 +65,7 @@ class _Parser:
     def scalar(self) -> Scalar:
         token = self.token
         if not token or token in "]},:":
-            raise self.fail("a value was expected")
+            raise self.fail("a value was expected", _COMMA if token in ("]", "}") else "")
         node = Scalar(self.document, self.start, self.at, token, token[0] != '"')
         if not node.plain:
             try:
@@ -108,7 +110,7 @@ class _Parser:
             if node.items:
                 self.expect(",", "a comma or }")
             if self.token[:1] != '"':
-                raise self.fail('a key in "quotes" was expected')
+                raise self.fail('a key in "quotes" was expected', _COMMA if self.token == "}" else "")
             key = self.scalar()
             self.expect(":", "a colon after the key")
             node.put(key, self.value(depth + 1))

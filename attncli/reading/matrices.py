@@ -162,15 +162,25 @@ def leaves(node: Node) -> Iterator[Scalar]:
 
 def _texts(node: Node, shape: Shape) -> npt.NDArray[np.object_]:
     found = np.empty(int(np.prod(shape)), dtype=object)
-    found[:] = [leaf.text.strip() for leaf in leaves(node)]
+    found[:] = list(_written(node))
     return found.reshape(shape)
+
+
+def _written(node: Node) -> Iterator[str]:
+    if isinstance(node, Numbers):
+        yield from node.texts()
+    elif isinstance(node, Sequence):
+        for item in node.items:
+            yield from _written(item)
+    elif isinstance(node, Scalar):
+        yield node.text.strip()
 
 
 def _find(node: Node, index: Shape) -> Place | None:
     for level, i in enumerate(index):
         if isinstance(node, Numbers):
             flat = int(np.ravel_multi_index(index[level:], node.array.shape))
-            return node.scalars()[flat].place()
+            return node.scalar(flat).place()
         if not isinstance(node, Sequence):
             return None
         node = node.items[i]
@@ -332,7 +342,7 @@ def _from_document(document: Document, name: str, member: str | None, wanted: Wa
 
 
 def _from_array(array: Array, node: Held, wanted: Wanted) -> Matrix:
-    """A matrix of floats from an array of any real dtype, with the values that it holds."""
+    """A matrix of floats from an array of any real dtype, with the values that it holds; float32 is not copied."""
     if array.dtype.kind in "US":
         raise AttncliError(f"{node.label} holds text ({array.dtype}), not numbers", key=wanted.key)
     if array.ndim == 0:
@@ -344,7 +354,8 @@ def _from_array(array: Array, node: Held, wanted: Wanted) -> Matrix:
     if array.dtype == bool and wanted.booleans:
         return Matrix(array, note=note)
     stored = array.dtype
-    return Matrix(array if stored == np.float64 else array.astype(np.float64), stored=stored, note=note)
+    kept = stored.kind == "f" and stored.itemsize in (4, 8) and stored.isnative
+    return Matrix(array if kept else array.astype(np.float64), stored=stored, note=note)
 
 
 # Single values

@@ -51,6 +51,7 @@ def nearest(path: Path) -> str | None:
 
     try:
         names = [entry.name for entry in islice(path.parent.iterdir(), 1000)]
+        names = [name for name in names if split(path.name) is None or split(name) is not None]
     except OSError:
         return None
     close = get_close_matches(path.name, names, 1, cutoff=0.7)

@@ -125,14 +125,14 @@ def problem_of(root: Mapping) -> Problem:
             reading.errors.add(error)
     else:
         reading.add_mistakes_beyond()
-    raise_some(reading.errors, lambda key: find(root, key))
+    raise_some(reading.errors, lambda key: find(root, key), root.document.name)
     raise AssertionError("there was a mistake")
 
 
-def raise_some(errors: Collector, place: Callable[[str], Place | None]) -> None:
-    """Raise the first mistakes, each with its place, and say how many more there are."""
+def raise_some(errors: Collector, place: Callable[[str], Place | None], file: str | None = None) -> None:
+    """Raise the first mistakes, each with its place, or else the file, and say how many more there are."""
     told = [*errors][:MOST_ERRORS]
-    found = sorted((error.located(place) for error in told), key=_line)
+    found = sorted((_located(error, place, file) for error in told), key=_line)
     more = len(errors) - len(told)
     if more:
         found.append(AttncliError(f"and {more} more mistake{'s' if more > 1 else ''}"))
@@ -140,6 +140,13 @@ def raise_some(errors: Collector, place: Callable[[str], Place | None]) -> None:
         raise AttncliErrors(found)
     if found:
         raise found[0]
+
+
+def _located(error: AttncliError, place: Callable[[str], Place | None], file: str | None) -> AttncliError:
+    found = error.located(place)
+    if found.where is not None or file is None:
+        return found
+    return AttncliError(found.what, hint=found.hint, key=found.key, where=Place(file))
 
 
 def _line(error: AttncliError) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 
 from attncli.errors import AttncliError, Place
-from attncli.reading.documents import MAX_DEPTH, Count, Document, Mapping, Node, Numbers, Scalar, Sequence
+from attncli.reading.documents import MAX_DEPTH, MAX_NODES, Count, Document, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.lifting import Lifted
 
 _C_LOADER = getattr(yaml, "CSafeLoader", None)
@@ -87,7 +87,8 @@ class _Builder:
             return self.alias(event)
         if event.tag is not None and event.tag not in _HARMLESS_TAGS:
             place = self.document.place(event.start_mark.index, event.end_mark.index)
-            raise AttncliError(f"a YAML tag, {event.tag}", hint="Tags are not read. Drop it.", where=place)
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            raise AttncliError(f"a YAML tag, {tag}", hint="Tags are not read. Drop it.", where=place)
         if depth > MAX_DEPTH:
             place = self.document.place(event.start_mark.index)
             raise AttncliError(f"nested more than {MAX_DEPTH} deep", where=place)
@@ -108,6 +109,9 @@ class _Builder:
             place = self.document.place(event.start_mark.index, event.end_mark.index)
             hint = "Quote the text if no alias is meant."
             raise AttncliError(f"*{event.anchor} stands for nothing before it", hint=hint, where=place)
+        if self.count.nodes + found[1] > MAX_NODES:
+            place = self.document.place(event.start_mark.index, event.end_mark.index)
+            raise AttncliError(f"the aliases stand for more than {MAX_NODES:,} values", where=place)
         self.count.add(found[1])
         return found[0]
 
