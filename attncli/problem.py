@@ -275,9 +275,12 @@ class Problem:
 
     def _read_mask(self) -> None:
         spec = self.keys.get("mask")
+        if spec is None:
+            self.mask = None
+            return
         m = self.m - self.extra
         frame = masks.Frame(self.n, m, self.num_heads, self.batch, self.past, self.extra, self.columns)
-        self.mask = None if spec is None else masks.build(spec, frame)
+        self.mask = masks.build(spec, frame)
 
     def mask_in_words(self) -> list[str]:
         """Who may attend to whom: "3 猫 may attend to 私, は, 猫"; empty without a mask."""
