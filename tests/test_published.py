@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,10 @@ import pytest
 import yaml
 from forms import head_forms, in_the_other_layout
 
-from attncli import Problem, compute
+from attncli import Problem, compute, load
+from attncli.rendering import data
+from attncli.rendering.formats import Options
+from attncli.rendering.views import View, choose
 
 FOLDER = Path(__file__).parent / "data" / "published"
 CASES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
@@ -105,7 +110,7 @@ def test_the_cases_were_found():
 
 @pytest.mark.parametrize("name", CASES)
 def test_it_agrees_with_what_was_printed(name):
-    result = compute(Problem(**keys_of(name)))
+    result = compute(load(CASES[name]))
     assert printed(name)
     for stage in printed(name):
         assert wrong_cells(name, stage, result[stage]) == MISTAKES.get(name, {}).get(stage, set()), stage
@@ -121,6 +126,23 @@ def same(one: Any, other: Any, change: Any = lambda array: array) -> None:
 def test_rows_and_columns_agree_exactly(name):
     keys = keys_of(name)
     same(compute(Problem(**keys)), compute(Problem(**in_the_other_layout(keys))), lambda array: array.swapaxes(-1, -2))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_problem_as_json_is_the_same_problem(name, tmp_path):
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps(yaml.safe_load(CASES[name].read_text("utf-8"))), "utf-8")
+    same(compute(load(CASES[name])), compute(load(path)))
+    same(compute(load(CASES[name])), compute(Problem(**keys_of(name))))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_its_stages_go_through_json_and_back(name):
+    problem = load(CASES[name])
+    result, stream = compute(problem), io.BytesIO()
+    data.json(View(result, choose(problem)), Options(), stream)
+    read = {stage: np.array(value, dtype=float) for stage, value in json.loads(stream.getvalue()).items()}
+    same(result, read)
 
 
 WITH_HEADS = [name for name in CASES if head_forms(keys_of(name))]
