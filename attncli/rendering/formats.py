@@ -24,7 +24,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class Screen:
-    """What tables are drawn on: ``width`` in cells (None: as wide as it takes), its encoding, whether it has colours."""
+    """What tables are drawn on: ``width`` in cells (None: as wide as it takes), its encoding, and whether in colour."""
 
     width: int | None = None
     encoding: str = "utf-8"

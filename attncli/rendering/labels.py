@@ -8,7 +8,8 @@ _SHOWN_AS_IS = {"\u200c", "\u200d"}
 """Joiners that Persian words and emoji are made with; they move nothing and hide nothing."""
 
 _ASCII = str.maketrans({
-    "×": "x", "·": "*", "−": "-", "∞": "inf", "…": "...", "→": "->", "√": "sqrt ", "⋮": ":", "Σ": "sum", "⌈": "", "⌉": "",
+    "×": "x", "·": "*", "−": "-", "∞": "inf", "…": "...", "→": "->", "√": "sqrt ", "⋮": ":", "Σ": "sum",
+    "⌈": "", "⌉": "",
 })  # fmt: skip
 
 

@@ -86,7 +86,8 @@ class Pen:
 
 def _console(screen: Screen, file: StringIO) -> Console:
     return Console(
-        file=file, width=max(screen.width or 1_000_000, NARROWEST), height=100, markup=False, emoji=False, highlight=False,
+        file=file, width=max(screen.width or 1_000_000, NARROWEST), height=100,
+        markup=False, emoji=False, highlight=False,
         force_terminal=screen.colours, color_system="auto" if screen.colours else None, legacy_windows=False,
     )  # fmt: skip
 
@@ -109,8 +110,26 @@ def write(view: View, options: Options, stream: Stream) -> None:
 def _draw_heading(pen: Pen, problem: Problem) -> None:
     if problem.title:
         pen.console.print(Text(visible(problem.title, pen.encoding), "bold"))
-    between = "\u00a0· " if pen.symbols else " | "  # a line ends after the dot, not before it
-    pen.console.print(Text(between.join(map(pen.say, captions.in_force(problem))), "dim"))
+    between = " · " if pen.symbols else " | "
+    for line in _filled([pen.say(phrase) for phrase in captions.in_force(problem)], between, pen.width):
+        pen.console.print(Text(line, "dim"))
+
+
+def _filled(phrases: Sequence[str], between: str, width: int | None) -> list[str]:
+    """Phrases side by side, as many on a line as fit; none is broken (but by rich, where it is longer than a line).
+
+    >>> _filled(["mask: none", "layout: rows", "float64"], " · ", 28)
+    ['mask: none · layout: rows ·', 'float64']
+    """
+    lines = list(phrases[:1])
+    for phrase in phrases[1:]:
+        joined = lines[-1] + between + phrase
+        if width is None or cell_len(joined + between.rstrip()) <= width:
+            lines[-1] = joined
+        else:
+            lines[-1] += between.rstrip()
+            lines.append(phrase)
+    return lines
 
 
 def _draw_matrix(pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> None:

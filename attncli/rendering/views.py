@@ -100,7 +100,8 @@ def check_fits(problem: Problem, choice: Choice, format: Format) -> None:
         raise AttncliError(f"{format.name} holds one matrix, and {name} has {heads}: one a head", hint=hint)
     if problem.batch and choice.batch is None and prod(problem.batch) > 1:
         hint = f"Select one with -B, such as -B {_ones(problem)}."
-        raise AttncliError(f"{format.name} holds one matrix, and there are {prod(problem.batch)} batch entries", hint=hint)
+        what = f"{format.name} holds one matrix, and there are {prod(problem.batch)} batch entries"
+        raise AttncliError(what, hint=hint)
 
 
 def _head_count(problem: Problem, stage: Stage) -> int:
