@@ -42,7 +42,7 @@ def run(
     out, err = kind(io.BytesIO(), encoding=encoding), io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     coming = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     with (
-        patch.dict(os.environ, PLAIN | environ),
+        patch.dict(os.environ, PLAIN | environment),
         patch.multiple(sys, stdout=out, stderr=err, stdin=coming),
     ):
         code = cli.run([str(word) for word in words])

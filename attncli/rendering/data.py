@@ -110,7 +110,7 @@ def npy(view: View, options: Options, stream: Stream) -> None:
     """One stage for NumPy: (row, column) where one matrix is selected, with all its axes else."""
     (name,) = view.stages
     array = rounded(view.only(name), options.digits)
-    np.save(stream, np.ascontiguousarray(array), allow_pickle=False)  # type: ignore[arg-type]
+    np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
 
 
 def npz(view: View, options: Options, stream: Stream) -> None:

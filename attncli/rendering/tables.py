@@ -252,10 +252,11 @@ def _row_labels(pen: Pen, grid: Grid) -> RowLabels:
 
 def _table(pen: Pen, labels: RowLabels, columns: Sequence[Column]) -> Table:
     table = Table(box=None, padding=0, pad_edge=False, show_header=False)
-    for width in [labels.width, *(column.width for column in columns)]:
+    widths = [labels.width, *(column.width for column in columns)]
+    for width in widths:
         table.add_column(width=width, vertical="top")
     table.add_row("", *(Text(column.heading, "bold") for column in columns))
-    table.add_row(*(Text(pen.rule * column.width, "dim") for column in [labels, *columns]))
+    table.add_row(*(Text(pen.rule * width, "dim") for width in widths))
     for i, label in enumerate(labels.texts):
         cells = (Text(column.cells[i], column.styles[i]) for column in columns)
         table.add_row(Text(label, "bold"), *cells)
