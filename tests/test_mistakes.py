@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forms import head_forms, in_the_other_layout
 from plain import attend, before, rows, sheet, softmax
 
 from attncli import Problem
@@ -303,3 +304,75 @@ def test_rows_are_told_from_each_other_by_name_and_say_what_they_are():
         assert mistake.sentence
         assert mistake.formula
         assert mistake.source
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_mistake_is_named_in_columns_and_with_the_heads_written_apart(name):
+    keys, wrong = CASES[name]
+    stages = mistaken(keys, wrong, 6)
+    turned = {stage: np.array(value, dtype=object).swapaxes(-1, -2).tolist() for stage, value in stages.items()}
+    assert [name] in check(Problem(**in_the_other_layout(keys)), turned).names
+    for other in head_forms(keys):
+        assert [name] in check(Problem(**other), stages).names
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_mistake_is_named_where_there_are_several_sentences(name):
+    keys, wrong = CASES[name]
+    second = {**keys, "Z": np.asarray(keys["Z"])[::-1] * 1.1}
+    both = [mistaken(each, wrong, 6) for each in (keys, second)]
+    stages = {stage: [sheet_[stage] for sheet_ in both] for stage in both[0]}
+    problem = {**keys, "Z": np.stack([keys["Z"], second["Z"]])}
+    if "memory" in keys:
+        problem["memory"] = np.stack([keys["memory"]] * 2)
+    assert [name] in check(Problem(**problem), stages).names
+
+
+MISSHAPEN = {
+    "memory_ignored": (CROSS, {**made_with("K", "K", "Z"), **made_with("V", "V", "Z")}),
+    "queries_from_memory": (CROSS, made_with("Q", "Q", "M")),
+    "Q_K_swapped": (CROSS, {"scores": lambda k: [k["K"][0] @ k["Q"][0].T]}),
+}
+
+
+@pytest.mark.parametrize("name", MISSHAPEN)
+@pytest.mark.parametrize("decimals", [8, 2])
+def test_a_mistake_that_changes_the_shapes_is_named_too(name, decimals):
+    keys, wrong = MISSHAPEN[name]
+    report = check(Problem(**keys), sheet(attend(keys, wrong), decimals))
+    assert [name] in report.names
+
+
+def test_the_other_corner_is_named_both_ways():
+    keys = {**CROSS, "mask": {"causal": "top-left"}}
+    wrong = allowed_by(lambda i, j, n, m: j <= i + m - n)
+    assert ["causal_other_corner"] in check(Problem(**keys), sheet(attend(keys, wrong), 4)).names
+
+
+def test_one_of_two_masks_left_out():
+    keys = {**PADDED, "mask": ["causal", {"lengths": 3}]}
+    both = allowed_by(lambda i, j, n, m: j <= i and j < 3)
+    assert check(Problem(**keys), sheet(attend(PADDED, both), 4)).correct
+    report = check(Problem(**keys), sheet(attend(PADDED, allowed_by(lambda i, j, n, m: j < 3)), 4))
+    assert ["one_mask_left_out"] in report.names
+    assert "mask 1 of 2" in next(one for one in report.explanations if one.names == ("one_mask_left_out",)).sentences[0]
+
+
+@pytest.mark.parametrize("decimals", [1, 2])
+def test_rounding_on_the_way_that_the_sheet_does_not_show_is_said(decimals):
+    wide = {**PLAIN, "W_V": np.asarray(PLAIN["W_V"]) * 30}
+    rounded = attend(wide, {"weights": lambda k: [rows(softmax, S).round(decimals) for S in before(k)]})
+    report = check(Problem(**wide), sheet(rounded, 4, ("outputs",)))
+    assert ["rounded_on_the_way"] in report.names
+
+
+@pytest.mark.parametrize("weights", ["zeros", "equal"])
+def test_a_query_that_padding_hides_by_mistake_may_be_left_empty_or_spread(weights):
+    """Hidden queries: weights of 0, or all equal where the fill is finite."""
+    filler = 0.0 if weights == "zeros" else 0.25
+
+    def wrong(k):
+        return [np.where(np.arange(4)[:, None] < 3, rows(softmax, S), filler) for S in k["scaled_scores"]]
+
+    stages = attend(PADDED, {**allowed_by(lambda i, j, n, m: i < 3), "weights": wrong})
+    assert ["padding_on_queries"] in check(Problem(**PADDED), sheet(stages, 3, ("weights", "outputs"))).names
