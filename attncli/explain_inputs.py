@@ -10,7 +10,7 @@ from attncli import masks
 from attncli.cells import Cell, labels
 from attncli.derivation import Derivation, Value, node
 from attncli.errors import AttncliError
-from attncli.keys import HEAD_KEYS, KEYS
+from attncli.keys import KEYS
 from attncli.stages import projection_names
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Inputs:
     def _cell(self, key: str, lead: tuple[int, ...], index: tuple[int, ...]) -> Cell:
         """Where the problem writes an entry: in its head's own matrix, transposed where it stores the transpose."""
         name, position = key, list(index)
-        if "heads" in self.problem.keys and key in HEAD_KEYS:
+        if key in self.problem.keys.get("heads", [()])[0]:
             axis = 0 if key == "W_O" else -1
             width = self.problem.arrays[key].shape[axis] // self.problem.num_heads
             head, position[axis] = divmod(position[axis], width)

@@ -1,8 +1,8 @@
 """Formulas, kept once in a small ASCII notation, and written as Unicode, LaTeX, MathML or plain ASCII.
 
 The notation is what one would type: ``S~^(r) = S^(r) / sqrt(d_k)``, ``Q^(r) K^(r)^T``, ``Z W_r^Q + b_r^Q``.
-A name may carry a tilde, subscripts and superscripts; ``-inf`` is minus infinity, ``*`` a product dot, and what
-stands in double quotes is words.
+A name may carry a tilde, subscripts and superscripts (numbers in braces are a cell's indices, ``s_{13}``); ``-inf`` is
+minus infinity, ``*`` a product dot, and what stands in double quotes is words.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"\"(?P<text>[^\"]*)\"|(?P<inf>-inf)|(?P<root>sqrt)\((?P<radicand>[^()]*)\)"
-    r"|(?P<name>[A-Za-zα-ω]+)(?P<tilde>~?)(?P<scripts>(?:[_^](?:\([^()]*\)|[A-Za-z0-9]+))*)"
+    r"|(?P<name>[A-Za-zα-ω]+)(?P<tilde>~?)(?P<scripts>(?:[_^](?:\([^()]*\)|\{[^{}]*\}|[A-Za-z0-9]+))*)"
     r"|(?P<number>[0-9.]+)|(?P<space> +)|(?P<other>.)"
 )
-_SCRIPT = re.compile(r"([_^])(\([^()]*\)|[A-Za-z0-9]+)")
+_SCRIPT = re.compile(r"([_^])(\([^()]*\)|\{[^{}]*\}|[A-Za-z0-9]+)")
 _RAISED = dict(zip("Trhs()0123456789", "ᵀʳʰˢ⁽⁾⁰¹²³⁴⁵⁶⁷⁸⁹", strict=True))
+_LOWERED = dict(zip("0123456789,", "₀₁₂₃₄₅₆₇₈₉,", strict=True))
 _UNICODE = {"*": "·", "-": "−", "/": "/", "sum": "Σ"}
 FUNCTIONS = ("softmax", "tanh", "exp", "Concat", "MultiHead")
 """Names that are written upright, as functions are."""
@@ -54,7 +55,7 @@ def ascii(formula: str) -> str:
     >>> ascii('softmax(S~) "along each row"')
     'softmax(S~) along each row'
     """
-    return formula.replace('"', "")
+    return re.sub(r"_\{([^{}]*)\}", r"_\1", formula.replace('"', ""))
 
 
 def unicode(formula: str) -> str:
@@ -79,6 +80,8 @@ def _unicode(token: Token) -> str:
 
 
 def _raised(mark: str, text: str) -> str:
+    if text[0] == "{":
+        return "".join(_LOWERED.get(c, c) for c in text[1:-1])
     if mark == "^" and all(c in _RAISED for c in text):
         return "".join(_RAISED[c] for c in text)
     return mark + text
@@ -129,7 +132,7 @@ def _latex_name(token: Token) -> str:
     elif len(token.text) > 1:
         text = rf"\mathrm{{{token.text}}}"
     else:
-        text = token.text
+        text = {"α": r"\alpha"}.get(token.text, token.text)
     if token.tilde:
         text = rf"\tilde{{{text}}}"
     seen: set[str] = set()
@@ -137,6 +140,7 @@ def _latex_name(token: Token) -> str:
         if mark in seen:
             text = f"{{{text}}}"
         seen.add(mark)
+        script = script.strip("{}")
         inner = r"\top" if script == "T" else rf"\text{{{script}}}" if script.isalpha() and len(script) > 1 else script
         text += f"{mark}{inner}" if len(inner) == 1 else f"{mark}{{{inner}}}"
     return text
@@ -190,9 +194,10 @@ def _mathml_name(token: Token) -> str:
 
 
 def _mathml_scripts(texts: Iterable[str]) -> str:
-    parts = [f"<mi>{'⊤' if text == 'T' else text}</mi>" if text.isalpha() else _mathml_row(text) for text in texts]
+    plain = [text.strip("{}") for text in texts]
+    parts = [f"<mi>{'⊤' if text == 'T' else text}</mi>" if text.isalpha() else _mathml_row(text) for text in plain]
     joined = "".join(parts)
-    return joined if len(parts) < 2 and "(" not in joined else f"<mrow>{joined}</mrow>"
+    return joined if len(parts) < 2 and not any(mark in joined for mark in "(,") else f"<mrow>{joined}</mrow>"
 
 
 def _escaped(text: str) -> str:
