@@ -147,7 +147,7 @@ def _draw_matrix(pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> No
 
 def _caption(pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> Text:
     """Name, place, formula, shape: on one line where they fit, else the shape on the next."""
-    size: tuple[int, int] = matrix.numbers.shape  # type: ignore[assignment]
+    size = matrix.numbers.shape
     name = ", ".join(part for part in (stage.name, captions.place(problem, stage, matrix)) if part)
     formula = captions.written(captions.equation(problem, stage, matrix.head), pen.symbols)
     shape = pen.say(captions.shape(problem, stage, size))
@@ -236,7 +236,7 @@ class RowLabels:
 
 
 def _row_labels(pen: Pen, grid: Grid) -> RowLabels:
-    """The labels of the shown rows, "1 私", wrapped to a third of the screen."""
+    """The labels of the shown rows, "1 私", wrapped to a third of a screen."""
     digits = len(str(grid.numbers.shape[0]))
     texts = []
     for i in grid.rows:
@@ -244,8 +244,9 @@ def _row_labels(pen: Pen, grid: Grid) -> RowLabels:
         texts.append(label if i is not None else pen.say("⋮").rjust(digits))
     if grid.with_stats and grid.problem.columns:
         texts += list(grid.stats)
-    room = LONGEST_LABEL + 10 if pen.width is None else max(pen.width // 3, digits + 2)
-    width = min(max(map(cell_len, texts)), room)
+    width = max(map(cell_len, texts))
+    if pen.width is not None:
+        width = min(width, max(pen.width // 3, digits + 2))
     wrapped = ["\n".join(f" {_left(line, width)} " for line in chop_cells(text, width)) for text in texts]
     return RowLabels(width + 2, wrapped)
 
