@@ -105,7 +105,7 @@ def test_long_matrices_are_shortened_and_that_is_said() -> None:
     view = showing.view(showing.long(), "scores")
     assert r"\vdots & \vdots" in latex(view)
     assert r"\cdots" in latex(view)
-    assert "(rows 12 to 39 of 50 are left out, columns 6 to 65 of 70 are left out.)" in latex(view)
+    assert "(rows 12 to 39 of 50 are left out, columns 5 to 66 of 70 are left out.)" in latex(view)
     assert "left out" not in latex(view, full=True)
     assert r"\setcounter{MaxMatrixCols}{70}" in latex(view, full=True)
 

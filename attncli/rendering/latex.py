@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attncli.rendering.formats import Options, Stream
     from attncli.rendering.views import View
 
-MOST_ROWS, MOST_COLUMNS = 24, 12
+MOST_ROWS, MOST_COLUMNS = 24, 10
 """A larger matrix is shortened in the middle, unless all of it is asked for."""
 
 _AMSMATH_COLUMNS = 10
