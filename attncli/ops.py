@@ -142,7 +142,8 @@ def masked_scores(scores: Array, allowed: Array | None, bias: Array | None = Non
 def softmax(scores: Array, empty: float = 0.0) -> Array:
     """exp(s_ij) / Σ_j exp(s_ij) along the last axis; the row's maximum is subtracted first, so nothing overflows.
 
-    A row that is −∞ throughout has no softmax: it is filled with ``empty``.
+    A row that is −∞ throughout has no softmax: it is filled with ``empty``. A float16 row is worked out in float32,
+    and each weight rounded once: the sum of many exponentials would not fit into float16.
 
     scores (..., n, m)  ->  (..., n, m)
 
@@ -152,6 +153,8 @@ def softmax(scores: Array, empty: float = 0.0) -> Array:
     """
     if scores.dtype == object:
         return _exact_softmax(scores, empty)
+    if scores.dtype == np.float16:
+        return softmax(scores.astype(np.float32), empty).astype(np.float16)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         top = scores.max(axis=-1, keepdims=True)
         hidden = np.isneginf(top)

@@ -18,7 +18,7 @@ FLOATS = {"float32": "float32", "float16": "float16", "float64": "float64", "bfl
 
 
 def problem_keys(
-    inputs: Mapping[str, np.ndarray], attributes: Mapping[str, Any], dtype: str = "float32"
+    inputs: Mapping[str, np.ndarray], attributes: Mapping[str, Any], dtype: str = "float32", opset: int = 24
 ) -> dict[str, Any]:
     """The keys of the problem that says the same as an Attention node (opsets 23 to 25)."""
     fused = inputs["Q"].ndim == 3  # heads as column blocks: (batch, n, h·d); else (batch, h, n, d)
@@ -35,15 +35,21 @@ def problem_keys(
         keys["scale"] = attributes["scale"]
     if attributes.get("softcap", 0) > 0:
         keys["softcap"] = attributes["softcap"]
-    masks = [*_matrix(inputs), *_padding(inputs), *_positional(inputs, attributes)]
+    masks = [*_matrix(inputs, opset), *_padding(inputs), *_positional(inputs, attributes)]
     return keys | ({"mask": masks} if masks else {})
 
 
-def _matrix(inputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
-    """attn_mask: bool keeps, numbers are added (integers too); keys that it doesn't reach are hidden."""
+def _matrix(inputs: Mapping[str, np.ndarray], opset: int) -> list[dict[str, Any]]:
+    """attn_mask: bool keeps, numbers are added (integers too); keys that it doesn't reach are hidden.
+
+    Before opset 24 a mask reaches all keys; a last axis of 1 stands for all of them.
+    """
     if "attn_mask" not in inputs:
         return []
     mask = inputs["attn_mask"]
+    if opset < 24 and mask.shape[-1] == 1:
+        keys = sum(inputs[name].shape[-2] for name in ("past_key", "K") if name in inputs)
+        mask = np.repeat(mask, keys, axis=-1)
     return [{"keep" if mask.dtype == bool else "add": mask, "beyond": "hide"}]
 
 

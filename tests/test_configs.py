@@ -28,7 +28,8 @@ def close(actual, expected):
 def test_there_is_one_for_each_variant():
     assert set(NAMES) == {
         "three-tokens", "two-heads", "decoder-causal", "encoder-decoder", "rnn-attention", "transformer-base",
-        "library", "columns", "additive", "grouped-query", "padding", "batch", "low-rank", "decoding-step", "sliding-window",
+        "library", "columns", "additive", "grouped-query", "padding", "batch", "low-rank", "decoding-step",
+        "sliding-window",
     }  # fmt: skip
 
 

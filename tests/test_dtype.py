@@ -77,11 +77,18 @@ def test_differences_decide_and_not_sizes():
     np.testing.assert_allclose(weights, [[[0.25, 0.75]]], rtol=1e-11)
 
 
-def test_a_softmax_of_float16_whose_sum_is_large():
-    """3000 equal keys: the sum of the exponentials is 3000, each weight 1/3000, which float16 has to 11 bits."""
-    weights = softmax(np.full((1, 3000), 7, dtype=np.float16))
+def test_a_softmax_of_float16_whose_sum_is_beyond_float16():
+    """70000 equal keys: the sum of the exponentials is more than 65504, and each weight 1/70000 all the same."""
+    weights = softmax(np.full((1, 70000), 7, dtype=np.float16))
     assert weights.dtype == np.float16
-    np.testing.assert_allclose(weights, 1 / 3000, rtol=2**-10)
+    assert set(weights.ravel().tolist()) == {float(np.float16(1 / 70000))}
+
+
+def test_a_weight_of_float16_is_rounded_once():
+    """Scores 0 to 5, each exact: the weights are the nearest float16 to e^s / (1 + e + ... + e⁵)."""
+    total = sum(math.exp(s) for s in range(6))
+    weights = softmax(np.arange(6, dtype=np.float16)[None])
+    assert weights[0].tolist() == [float(np.float16(math.exp(s) / total)) for s in range(6)]
 
 
 # Whole numbers

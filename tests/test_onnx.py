@@ -56,7 +56,7 @@ def test_a_node_of_the_onnx_suite(name):
     case = CASES[name]
     inputs, outputs = read(case)
     attributes = case["attributes"]
-    result = compute(Problem(**problem_keys(inputs, attributes, case["dtype"])))
+    result = compute(Problem(**problem_keys(inputs, attributes, case["dtype"], case["opset"])))
     assert outputs
     for output, expected in outputs.items():
         actual = output_of(output, result, inputs, attributes)

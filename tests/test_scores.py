@@ -47,6 +47,12 @@ def test_general_joins_different_widths():
     assert "scaled_scores" not in result
 
 
+def test_general_takes_its_matrix_from_the_left():
+    """(1, 0) W_a (0, 1)ᵀ is the entry in row 1, column 2, and not the one in row 2, column 1."""
+    keys = {"Q": [[1, 0]], "K": [[0, 1]], "V": [[1]], "score": "general", "W_a": [[1, 2], [3, 4]]}
+    assert compute(Problem(**keys))["scores"].tolist() == [[[2]]]
+
+
 def test_general_with_the_identity_is_the_dot_product():
     general = compute(Problem(**QKV, score="general", W_a=np.eye(3)))
     assert general["scores"].tolist() == compute(Problem(**QKV, score="dot"))["scores"].tolist()
