@@ -35,7 +35,7 @@ def _cell(sheet: Sheet, i: int, j: int, digits: int, most: float) -> str:
     value, hidden = sheet.array[i, j], sheet.hidden is not None and bool(sheet.hidden[i, j])
     step = shade_of(float(value), most)
     red_green_blue = "30,105,190" if step > 0 else "200,95,20"
-    ground = f';background:rgba({red_green_blue},{0.55 * abs(step) / STEPS:.3f})' if step else ""
+    ground = f";background:rgba({red_green_blue},{0.55 * abs(step) / STEPS:.3f})" if step else ""
     ground = ';opacity:0.5" title="hidden by the mask' if hidden else ground
     return f'<td style="text-align:right{ground}">{escape(number(value, digits))}</td>'
 
