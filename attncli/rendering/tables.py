@@ -66,6 +66,10 @@ class Pen:
     def number(self, number: float) -> str:
         return shown(number, self.digits) if self.symbols else shown(number, self.digits, "inf", "-")
 
+    def statistic(self, number: float) -> str:
+        """A sum with all its decimals: whether it is whole in its last bit depends on the order of the adding."""
+        return f"{number:.{self.digits}f}" if number == number else "NaN"
+
     def label(self, label: str) -> str:
         """A label made harmless, and cut where it is very long (unless everything is to be shown)."""
         text = visible(label, self.encoding)
@@ -202,12 +206,12 @@ class Grid:
             texts = [self.pen.say("⋮") if i is None else self.pen.number(self.numbers[i, j].item()) for i in self.rows]
             styles = ["" if i is None else self._style(i, j) for i in self.rows]
             if down:
-                texts += [self.pen.number(values[j].item()) for values in self.stats.values()]
+                texts += [self.pen.statistic(values[j].item()) for values in self.stats.values()]
                 styles += ["italic"] * 3
             yield self._column(str(j + 1), texts, styles, self.pen.label(self.column_labels[j]))
         if self.with_stats and not down:
             for name, values in self.stats.items():
-                texts = [self.pen.say("⋮") if i is None else self.pen.number(values[i].item()) for i in self.rows]
+                texts = [self.pen.say("⋮") if i is None else self.pen.statistic(values[i].item()) for i in self.rows]
                 yield self._column("", texts, ["italic"] * len(texts), name)
 
     def _column(self, position: str, texts: list[str], styles: list[str], label: str) -> Column:
