@@ -129,6 +129,9 @@ class Diagnosis:
         entries = verdict.entries(2)
         if verdict.verdict != WRONG or len(entries) != 1 or verdict.judged < 2:
             return []
+        answer = self.answers[stage]
+        if answer.whole and not answer.is_whole(self.key.right[stage]):
+            return []  # the others are too coarse to be right
         cell = Variant({}, cell_name(stage, entries[0].index, self.key))
         return [Candidate(((MISTAKES["slip"], cell),), free=frozenset({stage}))]
 
