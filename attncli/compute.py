@@ -73,6 +73,12 @@ def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Pro
     [[[0.5, 0.5], [0.5, 0.5]]]
     """
     wanted = wanted_stages(problem, stages)
+    if problem.round is not None and wanted:
+        return _with_rounding_said(problem, wanted, progress)
+    return _computed(problem, wanted, progress)
+
+
+def _computed(problem: Problem, wanted: list[str], progress: Progress | None = None) -> Result:
     if blocks.fits(problem, wanted):
         refuse_beyond_memory(problem, wanted)
         array, empty = blocks.compute_last(problem, wanted[0], progress)
@@ -91,11 +97,26 @@ def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Pro
     return Result(problem, {name: values[name] for name in STAGES if name in wanted}, tuple(notes))
 
 
+def _with_rounding_said(problem: Problem, wanted: list[str], progress: Progress | None) -> Result:
+    """The rounded stages, with a note on how far the last of them is from what it is without any rounding."""
+    result = _computed(problem, wanted, progress)
+    last = wanted[-1]
+    rounded = result.rows[last]
+    with np.errstate(invalid="ignore"):
+        off = np.abs(rounded - _computed(problem.replace(round=None), [last]).rows[last])
+    most = float(np.nanmax(off, initial=0.0, where=np.isfinite(off)))
+    how_far = f"differ from unrounded ones by at most {most:.2g}" if most > 1e-12 else "are what they are unrounded"
+    note = f"rounded on the way ({problem.round_in_words()}): the {last} {how_far}"
+    return Result(problem, result.rows, (*result.notes, note))
+
+
 def made(problem: Problem, name: str, values: Mapping[str, Array]) -> Array:
     """One stage from the values of those before it: given, or by its formula, rounded where ``round`` says so."""
     stage = STAGES[name]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         array = problem.given[name] if name in problem.given else stage.compute(problem, values)
+    if problem.exact:
+        array = ops.tidied(array)
     decimals = problem.decimals(name)
     if decimals is not None and name not in problem.given:
         array = ops.rounded(array, decimals, problem.rounding)
@@ -168,8 +189,9 @@ def _notes_on(problem: Problem, name: str, array: Array) -> list[str]:
     if mask and mask.changes_nothing and not (mask.bands and problem.n == 1):  # a decoding step sees all: no news
         return ["the mask changes nothing: every query may attend to every key"]
     source = next((score for score in SCORES if is_present(problem, score)), None)
-    if name != source or problem.dtype == object or not (problem.mask or problem.given):
+    if name != source or not (problem.mask or problem.given):
         return []
+    array = array.astype(float) if problem.exact else array
     return _on_empty_rows(problem, np.asarray(np.isneginf(array.max(axis=-1))))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal[
-    "text", "labels", "matrix", "vector", "number", "count", "flag", "choice", "mask", "heads", "sheet", "from"
+    "text", "labels", "matrix", "vector", "number", "count", "flag", "choice", "mask", "heads", "sheet", "from", "round"
 ]
 
 
@@ -72,7 +72,7 @@ _ROWS = (
     ),
     Key("weight_layout", "choice", "how weights are stored: Q = Z W or Q = Z Wᵀ", choices=("in_out", "out_in")),
     Key("dtype", "choice", "what the arithmetic runs in", choices=("float64", "float32", "float16")),
-    Key("round", "count", "k: every stage is rounded to k decimals before the next one uses it"),
+    Key("round", "round", "k: every stage is rounded to k decimals before the next one uses it; {weights: k} some alone"),
     Key("rounding", "choice", "how round treats a tie", choices=("half_away", "half_even")),
     Key("from", "from", "a framework's weights: {torch_mha|bert|gpt2|llama: FILE, layer: 0, prefix: ...}"),
     Key("expect", "sheet", "an answer sheet: stage → matrix"),

@@ -171,9 +171,15 @@ def _exact_softmax(scores: Array, empty: float) -> Array:
     """The same over exact numbers, which cannot overflow: exp(−∞) is 0 there."""
     powers = np.exp(scores)
     total = powers.sum(axis=-1, keepdims=True)
-    hidden = total == 0
-    weights: Array = np.where(hidden, empty, powers / np.where(hidden, total + 1, total))
+    hidden = (total == 0).astype(bool)
+    weights: Array = np.where(hidden, _as(empty, scores), powers / np.where(hidden, _as(1, scores), total))
     return weights
+
+
+def tidied(x: Array) -> Array:
+    """Exact numbers, each as a mathematician would write it."""
+    written: Array = np.frompyfunc(lambda number: number.tidy(), 1, 1)(x)
+    return written
 
 
 def weighted_values(weights: Array, V: Array) -> Array:
@@ -294,5 +300,5 @@ def entropy(weights: Array, axis: int = -1) -> Array:
 
 
 def _as(number: Any, like: Array) -> Any:
-    """A number in the dtype of an array, so that float32 and float16 stay what they are."""
-    return number if like.dtype == object else like.dtype.type(number)
+    """A number in the dtype of an array, so that float32 and float16 stay what they are, and exact numbers exact."""
+    return like.flat[0].of(number) if like.dtype == object else like.dtype.type(number)

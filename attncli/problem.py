@@ -260,6 +260,11 @@ class Problem:
         """To how many decimals a stage is rounded before the next one uses it; None where it isn't."""
         return self.round.get(stage) if isinstance(self.round, dict) else self.round
 
+    def round_in_words(self) -> str:
+        """What is rounded: "every stage to 2 decimals", "weights to 2 decimals"; empty where nothing is."""
+        counts = {"every stage": self.round} if isinstance(self.round, int) else self.round or {}
+        return ", ".join(f"{name} to {count} decimal{'' if count == 1 else 's'}" for name, count in counts.items())
+
     def _read_heads_of_given(self) -> None:
         """The given stages, and cached keys and values, with their head axis: (batch.., head, row, column)."""
         heads = {"Q": self.num_heads, "outputs": self.num_heads}
@@ -369,6 +374,8 @@ def _round(keys: Mapping[str, Any], errors: Collector) -> int | dict[str, int] |
     if not isinstance(value, Mapping):
         return _count(keys, "round", errors, least=0, most=MOST_DECIMALS)
     known = (*STARTS, "multihead", "contributions")
+    if not value:
+        errors.add(AttncliError("round names no stage", hint="Write round: 2, or round: {weights: 2}.", key="round"))
     for name in value:
         if name not in known:
             errors.add(unknown_key(str(name), known, f"round.{name}"))

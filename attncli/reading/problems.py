@@ -41,12 +41,11 @@ def load(source: str | os.PathLike[str] | None = None, /, *settings: str) -> Pro
     """
     stdin = StandardInput()
     root = read_root(source, stdin)
-    errors = Collector()
+    reading = Reading(root)
     for text in settings:
-        with errors.collect():
+        with reading.keeping_errors_of(assignments.first_key(text)):
             assignments.apply(root, text, stdin)
-    errors.raise_any()
-    return problem_of(root)
+    return problem_of(reading)
 
 
 def read_root(source: str | os.PathLike[str] | None, stdin: StandardInput) -> Mapping:
@@ -114,9 +113,9 @@ def _root_of_archive(archive: Archive, name: str) -> Mapping:
     return root
 
 
-def problem_of(root: Mapping) -> Problem:
+def problem_of(reading: Reading) -> Problem:
     """The problem that a tree of keys and values makes. Raises AttncliErrors with all independent mistakes."""
-    reading = Reading(root)
+    root = reading.root
     reading.read_all()
     if not reading.errors:
         try:
@@ -125,15 +124,17 @@ def problem_of(root: Mapping) -> Problem:
             reading.errors.add(error)
     else:
         reading.add_mistakes_beyond()
-    raise_some(reading.errors, lambda key: find(root, key), root.document.name)
+    raise_some(reading.errors, lambda key: find(root, key), root.document.name, reading.counted_only)
     raise AssertionError("there was a mistake")
 
 
-def raise_some(errors: Collector, place: Callable[[str], Place | None], file: str | None = None) -> None:
+def raise_some(
+    errors: Collector, place: Callable[[str], Place | None], file: str | None = None, counted_only: int = 0
+) -> None:
     """Raise the first mistakes, each with its place, or else the file, and say how many more there are."""
     told = [*errors][:MOST_ERRORS]
     found = sorted((_located(error, place, file) for error in told), key=_line)
-    more = len(errors) - len(told)
+    more = len(errors) - len(told) + counted_only
     if more:
         found.append(AttncliError(f"and {more} more mistake{'s' if more > 1 else ''}"))
     if len(found) > 1:
@@ -186,28 +187,40 @@ class Reading:
         self.factors: dict[str, Any] = {}
         self.notes: list[str] = []
         self.failed: set[str] = set()
+        self.counted_only = 0
+        """Mistakes that are only counted: unknown keys beyond the first ones."""
+
+    @contextlib.contextmanager
+    def keeping_errors_of(self, name: str) -> Iterator[None]:
+        """Keep an error that is raised in the block, and that this key could not be read."""
+        try:
+            yield
+        except AttncliError as error:
+            self.errors.add(error)
+            self.failed.add(name)
 
     def read_all(self) -> None:
+        """Read every key, and collect what is wrong with any of them."""
         for name, node in self.root.items.items():
             if len(self.errors) > MOST_ERRORS + 1 and name not in KEYS:
-                self.errors.add(AttncliError(f"unknown key {name!r}", key=name))
+                self.counted_only += 1
                 continue
-            before = len(self.errors)
-            with self.errors.collect():
+            with self.keeping_errors_of(name):
                 if name not in KEYS:
                     raise unknown_key(name)
                 self._read_key(name, node)
-            if len(self.errors) > before:
-                self.failed.add(name)
         if "from" in self.root.items and "from" not in self.failed:
             with self.errors.collect():
                 self._read_framework(self.root.items["from"])
         if not self.errors:
-            try:
-                identities.resolve(self.values)
-            except AttncliError as error:
-                self.errors.add(error)
-                self.failed.add(str(error.key).partition(".")[0])
+            self._resolve_identities()
+
+    def _resolve_identities(self) -> None:
+        try:
+            identities.resolve(self.values)
+        except AttncliError as error:
+            self.errors.add(error)
+            self.failed.add(str(error.key).partition(".")[0])
 
     def _read_key(self, name: str, node: Node) -> None:
         kind = KEYS[name].kind
@@ -225,6 +238,8 @@ class Reading:
             self.values[name] = masks.read(node, name)
         elif kind != "from":
             self.values[name] = _SIMPLE[kind](node, name)
+        if kind == "number" and isinstance(node, Scalar):
+            self.written[name] = Written(lambda: np.array(node.text, dtype=object))
 
     def matrix(self, name: str, node: Node) -> Any:
         """The array of a key or key path; `identity` stands for itself until all others are read."""
@@ -335,10 +350,20 @@ def _labels(node: Sequence, key: str) -> Iterator[str]:
         yield item.text
 
 
+def rounding(node: Node, key: str) -> Any:
+    """``round: 2``, or ``round: {weights: 2}`` for some stages alone."""
+    if not isinstance(node, Mapping):
+        return matrices.number(node, key)
+    if not node.items:
+        raise node.error(f"{key} names no stage", hint="Write round: 2, or round: {weights: 2}.", key=key)
+    return {name: matrices.number(value, f"{key}.{name}") for name, value in node.items.items()}
+
+
 _SIMPLE: dict[str, Callable[[Node, str], Any]] = {
     "text": matrices.word,
     "labels": labels,
     "number": matrices.number,
+    "round": rounding,
     "count": matrices.number,
     "flag": matrices.flag,
     "choice": matrices.word,

@@ -18,7 +18,7 @@ _MASK_WORDS = {"keep": "keep (1 = may attend)", "block": "block (1 = may not)", 
 
 def in_force(problem: Problem) -> list[str]:
     """What a problem's numbers were computed with, a phrase each: scale, mask, layout, dtype, and what is unusual."""
-    phrases = [_scale(problem), _mask(problem), f"layout: {problem.layout}", problem.dtype.name]
+    phrases = [_scale(problem), _mask(problem), f"layout: {problem.layout}", _arithmetic(problem)]
     if problem.score != "scaled_dot":
         phrases.insert(0, f"score: {problem.score}")
     if problem.softcap is not None:
@@ -28,12 +28,16 @@ def in_force(problem: Problem) -> list[str]:
     if problem.weight_layout != ("out_in" if problem.columns else "in_out"):
         phrases.append(f"weight_layout: {problem.weight_layout}")
     if problem.round is not None:
-        phrases.append(f"each stage rounded to {problem.round} decimal{'' if problem.round == 1 else 's'}")
+        phrases.append(f"rounded on the way: {problem.round_in_words()}")
     if problem.past:
         phrases.append(f"{problem.past} cached key{'' if problem.past == 1 else 's'} before the others")
     if problem.given:
         phrases.append(f"starts at {', '.join(problem.given)}")
     return [phrase for phrase in phrases if phrase]
+
+
+def _arithmetic(problem: Problem) -> str:
+    return "exact numbers" if problem.exact else problem.dtype.name
 
 
 def _scale(problem: Problem) -> str:

@@ -109,8 +109,13 @@ def _long_lines(matrix: Array, prefix: str) -> Iterator[str]:
 def npy(view: View, options: Options, stream: Stream) -> None:
     """One stage for NumPy: (row, column) where one matrix is selected, with all its axes else."""
     (name,) = view.stages
-    array = rounded(view.only(name), options.digits)
+    array = rounded(_plain(view.only(name)), options.digits)
     np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def _plain(array: Array) -> Array:
+    """Exact numbers as floats: NumPy's files hold no others."""
+    return array.astype(float) if array.dtype == object else array
 
 
 def npz(view: View, options: Options, stream: Stream) -> None:
@@ -119,7 +124,7 @@ def npz(view: View, options: Options, stream: Stream) -> None:
 
     with ZipFile(stream, "w") as archive:  # type: ignore[call-overload]  # np.savez wants to seek, which a pipe can't
         for name in view.stages:
-            array = np.ascontiguousarray(rounded(view.array(name), options.digits))
+            array = np.ascontiguousarray(rounded(_plain(view.array(name)), options.digits))
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
@@ -133,6 +138,8 @@ def texts(matrix: Array) -> Iterator[Row]:
     [['0.1']]
     """
     write: Callable[[Array], Row] = _narrow if matrix.dtype.itemsize < 8 else _double
+    if matrix.dtype == object:
+        write = _exact
     return map(write, matrix)
 
 
@@ -144,8 +151,18 @@ def _narrow(row: Array) -> Row:
     return list(map(str, row))
 
 
+class Exacts(Row):
+    """A row of exact numbers, as problem files read them: ``1/3``, ``sqrt(2)``."""
+
+
+def _exact(row: Array) -> Row:
+    return Exacts(map(str, row))
+
+
 def quoted(row: Row) -> Row:
-    """What is no finite number, as a string."""
+    """What is no finite number, as a string; so is every exact number that isn't whole."""
+    if isinstance(row, Exacts):
+        return [text if text.lstrip("-").isdigit() else f'"{text}"' for text in row]
     return row if _NOT_FINITE.isdisjoint(row) else [f'"{text}"' if text in _NOT_FINITE else text for text in row]
 
 
@@ -155,7 +172,7 @@ def rounded(array: Array, digits: int | None) -> Array:
     >>> rounded(np.array([0.125, 1 / 3]), 2).tolist()
     [0.12, 0.33]
     """
-    if digits is None:
+    if digits is None or array.dtype == object:
         return array
     numbers = [round(number, digits) if number - number == 0 else number for number in array.ravel().tolist()]
     return np.array(numbers, dtype=array.dtype).reshape(array.shape)

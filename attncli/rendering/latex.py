@@ -6,9 +6,10 @@ themselves by XeLaTeX and LuaLaTeX where a font has them.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attncli import notation
 from attncli.rendering.captions import in_force
@@ -175,9 +176,15 @@ _LINE, _LETTER, _DIGIT, _GAP = 415, 5.5, 5.5, 10
 
 def _size(columns: Sequence[Sequence[str]], room: float) -> str:
     """The largest size of type in which these columns fit; the smallest where none does."""
-    digits = sum(max(len(cell) for cell in column if "phantom" not in cell) for column in columns)
+    digits = sum(max(_length(cell) for cell in column if "phantom" not in cell) for column in columns)
     fitting = (name for scale, name in _SIZES if scale * digits * _DIGIT + len(columns) * _GAP <= room)
     return next(fitting, _SIZES[-1][1])
+
+
+def _length(cell: str) -> int:
+    """About how many characters wide a cell is set; of a fraction, its longer part."""
+    parts = re.split(r"(?<=\S)\}\{", cell)
+    return max(len(re.sub(r"\\[a-zA-Z]+|[{}^ ]", "", part)) for part in parts)
 
 
 def _column(array: Array, j: int | None, down: Sequence[int | None], digits: int) -> list[str]:
@@ -204,10 +211,8 @@ def _padded(text: str, widest: str) -> str:
     return rf"\phantom{{{room}}}{{{text}}}" if own[0] == "-" else rf"\phantom{{{room}}}{text}"
 
 
-def _entry(value: object, digits: int) -> str:
-    if hasattr(value, "free_symbols"):
-        from sympy import latex as exact
-
-        return str(exact(value))
+def _entry(value: Any, digits: int) -> str:
+    if hasattr(value, "is_plain"):
+        return str(value.written("latex"))
     text = number(value, digits)
     return {"−∞": r"-\infty", "∞": r"\infty", "nan": r"\text{NaN}"}.get(text, text)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attncli.exact import Exact
 
 DIGITS = 4
 """Decimals of what isn't whole, unless ``-d`` says otherwise."""
@@ -12,12 +16,14 @@ LARGEST = 1e15
 """From here on a number is shown with a power of ten; a double's neighbours lie an eighth apart and more."""
 
 
-def shown(number: float, digits: int = DIGITS, infinity: str = "∞", minus: str = "−") -> str:
+def shown(number: Any, digits: int = DIGITS, infinity: str = "∞", minus: str = "−") -> str:
     """A number as text: ``2``, ``0.4858``, ``−∞``, ``NaN``. What rounds to zero is 0.0000, never -0.0000.
 
     >>> [shown(x) for x in (2.0, 2.0000000000000004, -0.00001, 1e20, float("-inf"))]
     ['2', '2.0000', '0.0000', '1e+20', '−∞']
     """
+    if hasattr(number, "is_plain"):
+        return exact(number, digits, minus)
     if number != number:
         return "NaN"
     if number in (float("inf"), float("-inf")):
@@ -29,6 +35,17 @@ def shown(number: float, digits: int = DIGITS, infinity: str = "∞", minus: str
         return f"{number:.0f}" if number else "0"
     text = f"{number:.{digits}f}"
     return text.lstrip("-") if not text.strip("-0.") else text
+
+
+def exact(number: Exact, digits: int = DIGITS, minus: str = "−") -> str:
+    """An exact number with its decimals beside it: ``√2 ≈ 1.4142``, ``1/4 = 0.25``; a whole one alone."""
+    text = number.written("ascii" if minus == "-" else "unicode")
+    if number.is_plain:
+        return text
+    decimal = number.decimal(digits)
+    same = number == type(number).of(decimal)
+    sign = "=" if same else "~" if minus == "-" else "≈"
+    return f"{text} {sign} {(decimal.rstrip('0') if same else decimal).replace('-', minus)}"
 
 
 def aligned(texts: Sequence[str]) -> list[str]:

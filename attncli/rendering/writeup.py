@@ -253,4 +253,4 @@ def gaps(sheet: Sheet, most_rows: int, most_columns: int) -> str:
 
 def number(value: object, digits: int) -> str:
     """A number as a person reads it, a minus as a keyboard has it; an exact one as it writes itself."""
-    return shown(float(value), digits) if isinstance(value, (int, float, np.number)) else str(value)
+    return shown(float(value) if isinstance(value, (int, float, np.number)) else value, digits)

@@ -1,0 +1,354 @@
+"""Exact numbers: fractions stay fractions, √2 and e^√2 stay symbols. Needs sympy (the extra ``exact``).
+
+`exact_problem` makes the problem whose arrays hold `Exact` numbers; `compute` and `explain` then run as they do for
+floats. A decimal such as 0.1 is taken as 1/10, and 1/3 or sqrt(2) as written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from decimal import ROUND_HALF_EVEN, Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli.errors import AttncliError
+from attncli.exact_text import STYLES
+from attncli.keys import KEYS
+from attncli.problem import Problem
+from attncli.reading import literals
+from attncli.stages import STAGES, present
+
+if TYPE_CHECKING:
+    from attncli.ops import Array
+    from attncli.written import Written
+
+try:
+    import sympy
+except ImportError:
+    raise AttncliError("--exact needs sympy, which is not installed", hint="pip install 'attncli[exact]'") from None
+
+MOST_PRODUCTS = 20_000
+MOST_WEIGHTS = 400
+"""So many products in all, and entries of the weights, are computed exactly; symbols take about 1000 times as long."""
+
+
+class Exact:
+    """A number as a sympy expression, with the arithmetic that numpy asks of the entries of an object array.
+
+    >>> root = Exact.of(2).sqrt()
+    >>> str(root / 2), f"{root:.4f}", float(root * root)
+    ('sqrt(2)/2', '1.4142', 2.0)
+    """
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: Any) -> None:
+        self.expr = expr
+
+    @classmethod
+    def of(cls, value: Any) -> Exact:
+        """A number as it is written: 0.1 is 1/10; an infinity is one."""
+        if isinstance(value, Exact):
+            return value
+        if isinstance(value, (bool, int, np.integer)):
+            return cls(sympy.Integer(int(value)))
+        if isinstance(value, str):
+            return parsed(value)
+        number = float(value)
+        if math.isnan(number):
+            return cls(sympy.nan)
+        if math.isinf(number):
+            return cls(sympy.oo if number > 0 else -sympy.oo)
+        return cls(sympy.Rational(str(value)))
+
+    def tidy(self) -> Exact:
+        """The same number as a mathematician would write it."""
+        return Exact(tidied(self.expr))
+
+    def exp(self) -> Exact:
+        return Exact(sympy.exp(self.expr))
+
+    def tanh(self) -> Exact:
+        """tanh; of ln x it is (x² − 1)/(x² + 1)."""
+        power = sympy.exp(2 * self.expr)
+        return Exact((power - 1) / (power + 1) if power.is_Rational else sympy.tanh(self.expr))
+
+    def sqrt(self) -> Exact:
+        return Exact(sympy.sqrt(self.expr))
+
+    def __add__(self, other: Any) -> Any:
+        return _combined(self, other, lambda a, b: a + b)
+
+    def __sub__(self, other: Any) -> Any:
+        return _combined(self, other, lambda a, b: a - b)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _combined(self, other, lambda a, b: b - a)
+
+    def __mul__(self, other: Any) -> Any:
+        return _combined(self, other, lambda a, b: a * b)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _combined(self, other, lambda a, b: a / b)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _combined(self, other, lambda a, b: b / a)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Exact:
+        return Exact(-self.expr)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Exact, int, float)) and bool(self.expr == Exact.of(other).expr)
+
+    def __hash__(self) -> int:
+        return hash(self.expr)
+
+    def __lt__(self, other: Any) -> bool:
+        return float(self) < float(other)
+
+    def __le__(self, other: Any) -> bool:
+        return float(self) <= float(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return float(self) > float(other)
+
+    def __float__(self) -> float:
+        return _to_float(self.expr)
+
+    def __abs__(self) -> Exact:
+        return Exact(abs(self.expr))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a whole number (or an infinity), whose decimals say nothing more."""
+        return bool(self.expr.is_Integer) or self.expr in (sympy.oo, -sympy.oo, sympy.nan)
+
+    def written(self, style: str = "ascii") -> str:
+        """The number in a style of `exact_text`: ascii (which problem files read), unicode, or latex."""
+        return STYLES[style].number(self.expr)
+
+    def decimal(self, digits: int) -> str:
+        """The number to so many decimals, each of them right."""
+        return decimal(self.expr, digits)
+
+    def item(self) -> Exact:
+        """Itself, as a numpy number gives a Python one."""
+        return self
+
+    def __str__(self) -> str:
+        return self.written()
+
+    def __repr__(self) -> str:
+        return f"Exact({self.written()})"
+
+    def __format__(self, form: str) -> str:
+        if form.startswith(".") and form.endswith("f"):
+            return self.decimal(int(form[1:-1]))
+        return format(float(self), form) if form else str(self)
+
+
+def _combined(a: Exact, b: Any, operation: Callable[[Any, Any], Any]) -> Any:
+    if isinstance(b, np.ndarray):
+        return NotImplemented  # numpy then goes through the array's entries
+    return Exact(operation(a.expr, Exact.of(b).expr))
+
+
+class _Symbols:
+    """The arithmetic in which `literals` evaluates a number as it was written."""
+
+    def number(self, text: str) -> Any:
+        return sympy.Rational(text)
+
+    def neg(self, a: Any) -> Any:
+        return -a
+
+    def add(self, a: Any, b: Any) -> Any:
+        return a + b
+
+    def sub(self, a: Any, b: Any) -> Any:
+        return a - b
+
+    def mul(self, a: Any, b: Any) -> Any:
+        return a * b
+
+    def div(self, a: Any, b: Any) -> Any:
+        return a / b
+
+    def pow(self, a: Any, b: Any) -> Any:
+        return a**b
+
+    def sqrt(self, a: Any) -> Any:
+        return sympy.sqrt(a)
+
+    def exp(self, a: Any) -> Any:
+        return sympy.exp(a)
+
+    def ln(self, a: Any) -> Any:
+        return sympy.log(a)
+
+    def pi(self) -> Any:
+        return sympy.pi
+
+    def e(self) -> Any:
+        return sympy.E
+
+
+def parsed(text: str) -> Exact:
+    """A number as written in a problem file, exactly: ``0.1``, ``1/3``, ``sqrt(2)/2``.
+
+    >>> str(parsed("sqrt(8) + 0.5"))
+    '1/2 + 2*sqrt(2)'
+    """
+    value = literals.parse(text).value
+    if not math.isfinite(value):
+        return Exact.of(value)
+    return Exact(tidied(literals.evaluate(text, _Symbols())))
+
+
+# How a mathematician would write it
+
+
+@lru_cache(1 << 14)
+def tidied(expr: Any) -> Any:
+    """Roots out of denominators, products multiplied out, one fraction for all terms over one denominator."""
+    if expr.is_Rational or expr.is_infinite or expr is sympy.nan:
+        return expr
+    if not _transcendental(expr):
+        return sympy.radsimp(_expanded(expr))
+    over: dict[Any, list[Any]] = {}
+    for term in sympy.Add.make_args(expr):
+        top, bottom = sympy.fraction(term)
+        over.setdefault(bottom, []).append(top)
+    return sympy.Add(*(_fraction(sympy.Add(*tops), bottom) for bottom, tops in over.items()))
+
+
+def _fraction(top: Any, bottom: Any) -> Any:
+    if bottom.is_Rational:
+        return _expanded(top) / bottom
+    return sympy.factor_terms(_expanded(top)) / sympy.factor_terms(bottom)
+
+
+def _transcendental(expr: Any) -> bool:
+    return bool(expr.has(sympy.Function, sympy.E, sympy.pi))
+
+
+def _expanded(expr: Any) -> Any:
+    return sympy.expand(expr, power_exp=False, power_base=False, log=False)
+
+
+# Decimals
+
+
+@lru_cache(1 << 14)
+def _to_float(expr: Any) -> float:
+    if expr is sympy.nan:
+        return math.nan
+    return float(expr.evalf(40, maxn=4000))
+
+
+def decimal(expr: Any, digits: int) -> str:
+    """An expression to so many decimals, rounded from enough of its digits that each one printed is right."""
+    if expr.is_infinite or expr is sympy.nan:
+        return str(float(_to_float(expr)))
+    step = Decimal(1).scaleb(-digits)
+    for precision in (digits + 30, digits + 100, digits + 400):
+        if expr.is_Rational:
+            value, slack = Decimal(int(expr.p)), Decimal(0)
+            return _quotient(value, int(expr.q), digits)
+        whole = max(0, math.ceil(math.log10(abs(_to_float(expr)) or 1))) + 1
+        value = Decimal(str(expr.evalf(whole + precision, maxn=20_000)))
+        slack = Decimal(1).scaleb(10 - precision)
+        low, high = (_rounded(value + side, step) for side in (-slack, slack))
+        if low == high:
+            return f"{low:f}"
+    return f"{_rounded(value, step):f}"
+
+
+def _rounded(value: Decimal, step: Decimal) -> Decimal:
+    from decimal import localcontext
+
+    with localcontext() as context:
+        context.prec = 2000
+        result = value.quantize(step, ROUND_HALF_EVEN)
+        return result if result else abs(result)
+
+
+def _quotient(top: Decimal, bottom: int, digits: int) -> str:
+    """A fraction to so many decimals, ties to even, by whole numbers alone."""
+    scaled, rest = divmod(abs(int(top)) * 10**digits, bottom)
+    if 2 * rest > bottom or (2 * rest == bottom and scaled % 2):
+        scaled += 1
+    text = str(scaled).rjust(digits + 1, "0")
+    sign = "-" if top < 0 and scaled else ""
+    return sign + (f"{text[:-digits]}.{text[-digits:]}" if digits else text)
+
+
+# Problems
+
+
+def exact_problem(problem: Problem) -> Problem:
+    """The same problem in exact numbers, as they were written.
+
+    Raises AttncliError where it is too large for exact work, or rounds on the way.
+    """
+    if problem.round is not None:
+        raise AttncliError("exact numbers are not rounded on the way", hint="Drop round, or --exact.", key="round")
+    _refuse_large(problem)
+    keys: dict[str, Any] = {}
+    for name, value in problem.keys.items():
+        kind = KEYS[name].kind
+        if kind in ("matrix", "vector"):
+            keys[name] = _array(value, problem.written.get(name))
+        elif kind == "heads":
+            keys[name] = [_head(head, f"heads.{r}", problem.written) for r, head in enumerate(value, 1)]
+        elif kind == "number":
+            written = problem.written.get(name)
+            keys[name] = parsed(str(written.texts)) if written is not None else Exact.of(value)
+        elif name != "dtype":
+            keys[name] = value
+    return Problem(
+        written=problem.written, factors=problem.factors, notes=problem.notes, exact=True, **keys
+    )  # fmt: skip
+
+
+def _head(head: Mapping[str, Any], path: str, written: Mapping[str, Written]) -> dict[str, Any]:
+    return {name: _array(value, written.get(f"{path}.{name}")) for name, value in head.items()}
+
+
+def _array(value: Any, written: Written | None) -> Array:
+    """A matrix as exact numbers: its texts where it was written, else the shortest decimals of its floats."""
+    numbers = np.asarray(value)
+    texts = None if written is None else written.texts
+    if texts is not None and texts.shape == numbers.shape:
+        numbers = texts
+    flat = [Exact.of(str(entry) if isinstance(entry, str) else entry) for entry in numbers.ravel()]
+    array = np.empty(len(flat), dtype=object)
+    array[:] = flat
+    return array.reshape(numbers.shape)
+
+
+def products(problem: Problem) -> int:
+    """How many products all stages take together."""
+    terms = {
+        "Q": problem.d_model, "K": problem.d_memory, "V": problem.d_memory, "scores": problem.d_k,
+        "weights": 1, "outputs": problem.m, "multihead": problem.num_heads * (problem.d_v or 0),
+    }  # fmt: skip
+    return sum(
+        math.prod(stage.shape(problem)) * (terms.get(stage.name) or 1)
+        for stage in present(problem)
+        if not stage.on_request and stage.name not in problem.given
+    )
+
+
+def _refuse_large(problem: Problem) -> None:
+    weights = math.prod(STAGES["weights"].shape(problem)) if problem.m else 0
+    found = products(problem)
+    if weights > MOST_WEIGHTS or found > MOST_PRODUCTS:
+        what = f"too large for exact work: {weights} weights and {found} products"
+        limit = f"The limit is {MOST_WEIGHTS} weights (batch · h · n · m) and {MOST_PRODUCTS} products in all."
+        raise AttncliError(what, hint=(limit, "Without --exact it is computed in floating point."))
