@@ -231,6 +231,13 @@ def test_a_mistake_of_shapes_is_told_beside_one_that_it_does_not_come_from(tmp_p
     assert [one.key for one in refusal(tmp_path, text + "scor: dot\n").errors] == ["W_K", "W_V", "scor"]
 
 
+def test_mistakes_in_several_settings_are_told_at_once(tmp_path: Path) -> None:
+    error = refusal(tmp_path, BASE, "tokens=[a, b", "scale=fast", "Z=[[1]")
+    assert [one.what for one in error.errors] == [
+        "this [ is never closed", "this [ is never closed", "scale: 'fast' is not a number"
+    ]  # fmt: skip
+
+
 def test_at_most_twenty_mistakes_are_told(tmp_path: Path) -> None:
     error = refusal(tmp_path, BASE + "".join(f"key{i}: 1\n" for i in range(50)))
     assert len(error.errors) == 21

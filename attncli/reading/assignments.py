@@ -36,12 +36,21 @@ def apply(root: Mapping, text: str, stdin: StandardInput) -> None:
         raise AttncliError(f"{text!r} is no KEY=VALUE", hint="Write for example Z=z.npy or mask=causal.", where=where)
     if len(text) > files.MAX_TEXT:
         raise AttncliError(f"{path[:40]}=... is larger than {files.MAX_TEXT // 2**20} MB")
-    parts = [part for part in re.split(r"[.\[\]]", path.strip()) if part]
+    parts = _parts(path)
     if not parts:
         where = Place(NAME, None, 1, text, max(1, len(path)))
         raise AttncliError("the key before = is empty", hint="Write for example Z=z.npy.", where=where)
     key = Scalar(Document(text, NAME, before=""), 0, len(path), parts[-1], True)
     put(root, parts, key, _value(path, value, parts, stdin))
+
+
+def first_key(text: str) -> str:
+    """The key of the problem that a KEY=VALUE is about: ``heads`` for ``heads.2.W_Q=w.npy``."""
+    return next(iter(_parts(text.partition("=")[0])), "")
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in re.split(r"[.\[\]]", path.strip()) if part]
 
 
 def _value(path: str, text: str, parts: list[str], stdin: StandardInput) -> Node:

@@ -21,9 +21,11 @@ from attncli.reading import paths
 
 MAX_NODES = 3_000_000
 """How many values a document may hold, aliases expanded."""
-MAX_PARSED = 300_000
+MAX_PARSED = 150_000
 """How many of them may be anything but plain numbers in lists, which take longer to read."""
 MAX_DEPTH = 50
+MAX_KEYS = 10_000
+"""How many keys a mapping may have."""
 
 MAX_WORD = 50_000
 """Characters in a row without a blank or a comma, in a text of many MB."""
@@ -139,6 +141,8 @@ class Mapping(Node):
             lines = f"line {first} and line {again}" if first != again else f"line {first}"
             what = f"{key.text} is given twice" + (f": {lines}" if first is not None else "")
             raise key.error(what, hint="Drop one of the two.", key=key.text)
+        if len(self.items) >= MAX_KEYS:
+            raise key.error(f"more than {MAX_KEYS:,} keys", hint="Is this the file that you mean?")
         self.items[key.text] = value
         self.keys[key.text] = key
 
@@ -154,7 +158,7 @@ class Numbers(Node):
         super().__init__(document, start, end)
         self.array = array
         self.lines = lines
-        """Whether these are items of the list around them, one "- 1" a line."""
+        """Whether these are items of the list around them, one "- 1" or "- [1, 2]" a line."""
 
     def scalars(self) -> list[Scalar]:
         """Its numbers one by one, in order."""
@@ -301,12 +305,14 @@ def _refuse_too_many(document: Document) -> None:
             raise AttncliError(what, where=document.place(start, line_only=True))
 
 
-def too_large(document: Document, limit: int = MAX_NODES) -> AttncliError:
+class TooLargeError(AttncliError):
+    """A document of more values than are read."""
+
+
+def too_large(document: Document, limit: int = MAX_NODES) -> TooLargeError:
     """The error for a document of too many values."""
-    return AttncliError(
-        f"more than {limit:,} values", where=Place(document.name),
-        hint="Save large matrices as .npy files (numpy.save) and name these: W_Q: w_q.npy.",
-    )  # fmt: skip
+    hint = "Save large matrices as .npy files (numpy.save) and name these: W_Q: w_q.npy."
+    return TooLargeError(f"more than {limit:,} values", where=Place(document.name), hint=hint)
 
 
 class Count:

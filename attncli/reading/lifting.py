@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from attncli.errors import AttncliError
 from attncli.reading import literals
-from attncli.reading.documents import Document, Node
+from attncli.reading.documents import Document, Node, TooLargeError
 
 NUMBER = re.compile(rf'(?:- )?("?([-+]?(?:{literals.DECIMAL}|\.?(?:inf|nan|NaN)))"?)')
 """A number of a lifted list, perhaps after the dash of its line; group 1 has its quotes, group 2 has none."""
@@ -29,6 +29,7 @@ _MAX_NESTED = 6
 _OPEN, _CLOSE = "\x01", "\x02"
 """They stand for the brackets of a list that is lifted already: characters that no document holds."""
 _NEST = re.compile(rf"\[[ \t\n]*+{_OPEN}[ \n]*+{_CLOSE}(?:[ \t\n]*+,[ \t\n]*+{_OPEN}[ \n]*+{_CLOSE})*+[ \t\n]*+\]")
+_ROW_LINES = re.compile(rf"^( *+)- {_OPEN}[ ]*+{_CLOSE} *+\n(?:\1- {_OPEN}[ ]*+{_CLOSE} *+(?:\n|\Z))++", re.MULTILINE)
 _OPENED = re.compile(_OPEN)
 _FIRST_LINE = re.compile(rf"^( *+(?:- ++)*+(?<=- ))([-+]?{literals.DECIMAL}) *+\n(?= *+- [-+0-9.])", re.MULTILINE)
 _UNANSWERED = re.compile(r"(?<=[\[,:\s-])\?(?=[ \t]*(?:[,\]}\n]|\Z))")
@@ -59,6 +60,8 @@ def parsed(document: Document, tree: Tree, lift: bool) -> Node | None:
         text, lists = _without_question_marks(text, lists)
         try:
             return _complete(document, tree, text, lists)
+        except TooLargeError:
+            raise
         except AttncliError:
             pass  # said again from the text as it stands
     return _complete(document, tree, *_without_question_marks(document.text, {}))
@@ -124,21 +127,24 @@ def lightened(text: str) -> tuple[str, dict[int, Lifted]]:
         lists[match.start()] = Lifted(match.start(), match.end(), values if len(values) < 32 else np.array(values))
         return _blank(match[0])
 
-    def nest(match: re.Match[str]) -> str:
-        starts = [found.start() for found in _OPENED.finditer(match.string, match.start(), match.end())]
-        children = [lists[start].array for start in starts]
+    def joined(match: re.Match[str], start: int, *, lines: bool) -> str:
+        """Lists of one shape as one array, in the place of the text from ``start``."""
+        starts = [found.start() for found in _OPENED.finditer(match.string, start, match.end())]
+        children = [lists[one].array for one in starts]
         if len({np.shape(child) if isinstance(child, np.ndarray) else (len(child),) for child in children}) > 1:
             return match[0]
-        for start in starts:
-            del lists[start]
-        lists[match.start()] = Lifted(match.start(), match.end(), np.array(children))
-        return _blank(match[0])
+        for one in starts:
+            del lists[one]
+        end = match.end() if not lines else match.string.rindex(_CLOSE, start, match.end()) + 1
+        lists[start] = Lifted(start, end, np.array(children), lines=lines)
+        return match.string[match.start() : start] + _blank(match.string[start:end]) + match.string[end : match.end()]
 
     text = _ROW.sub(row, text)
     for _ in range(_MAX_NESTED if lists else 0):
-        before, text = text, _NEST.sub(nest, text)
+        before, text = text, _NEST.sub(lambda match: joined(match, match.start(), lines=False), text)
         if text == before:
             break
+    text = _ROW_LINES.sub(lambda match: joined(match, match.end(1) + 2, lines=True), text)
     return text.replace(_OPEN, "[").replace(_CLOSE, "]"), lists
 
 

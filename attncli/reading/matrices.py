@@ -90,10 +90,10 @@ def _nested(node: Node, index: Shape, wanted: Wanted, errors: Collector) -> Any:
     if isinstance(node, Numbers):
         return node.array
     if not isinstance(node, Sequence):
-        errors.add(node.error(f"{_cell(wanted.key, index)} is not a number", key=wanted.key))
+        _tell(errors, node.error(f"{_cell(wanted.key, index)} is not a number", key=wanted.key))
         return np.nan
     if not node.items:
-        errors.add(node.error(f"{_cell(wanted.key, index)} is empty", key=wanted.key))
+        _tell(errors, node.error(f"{_cell(wanted.key, index)} is empty", key=wanted.key))
         return [np.nan]
     before = len(errors)
     parts = [_nested(item, (*index, i), wanted, errors) for i, item in enumerate(node.items)]
@@ -107,11 +107,16 @@ def _entry(node: Scalar, index: Shape, wanted: Wanted, errors: Collector) -> flo
         return _value(node, wanted)
     except AttncliError as error:
         what = f"{_cell(wanted.key, index)}: {error.what}"
-        errors.add(AttncliError(what, hint=error.hint, key=wanted.key, where=node.place()))
-        if len(errors) > MOST_ERRORS:
-            errors.add(AttncliError(f"{wanted.key} has more entries that can't be read", key=wanted.key))
-            errors.raise_any()
+        _tell(errors, AttncliError(what, hint=error.hint, key=wanted.key, where=node.place()))
         return float("nan")
+
+
+def _tell(errors: Collector, error: AttncliError) -> None:
+    """Keep an error, and stop reading the matrix where there are many."""
+    errors.add(error)
+    if len(errors) > MOST_ERRORS:
+        errors.add(AttncliError(f"{error.key} has more entries that can't be read", key=error.key))
+        errors.raise_any()
 
 
 def _value(node: Scalar, wanted: Wanted) -> float:
@@ -136,7 +141,7 @@ def _refuse_ragged(node: Sequence, shapes: list[Shape], index: Shape, wanted: Wa
     else:
         what = f"row {odd + 1} of {name} has {_size(shapes[odd])}, and row 1 has {_size(usual)}"
     hint = "Every row needs as many. Is a number or a bracket missing?"
-    errors.add(node.items[odd].error(what, hint=hint, key=wanted.key))
+    _tell(errors, node.items[odd].error(what, hint=hint, key=wanted.key))
 
 
 def _size(shape: Shape) -> str:
@@ -243,7 +248,7 @@ def _refuse_word(node: Scalar, wanted: Wanted) -> None:
         literals.parse(node.text)
     except AttncliError as error:
         text = node.text.strip()
-        if not re.fullmatch(r"[\w./~ -]*[a-zA-Z_][\w./~ -]*", text):
+        if len(text) > literals.MAX_LENGTH or not re.fullmatch(r"[\w./~ -]*[a-zA-Z_][\w./~ -]*", text):
             raise AttncliError(
                 f"{wanted.key}: {error.what}", hint=error.hint, key=wanted.key, where=node.place()
             ) from None
@@ -255,14 +260,15 @@ def _refuse_word(node: Scalar, wanted: Wanted) -> None:
 
 def _located(node: Scalar, rows: list[list[str]]) -> list[list[Scalar]]:
     """Each cell as a scalar of its own, found in the text of the document in reading order."""
-    source, at = node.document.text, node.start
+    source, at, lost = node.document.text, node.start, False
     found: list[list[Scalar]] = []
     for row in rows:
         cells = []
         for cell in row:
-            start = source.find(cell, at, node.end) if cell else -1
-            where = (start, start + len(cell)) if start >= 0 else (node.start, node.end)
-            at = where[1] if start >= 0 else at
+            start = source.find(cell, at, node.end) if cell and not lost else -1
+            lost |= start < 0 and bool(cell)  # the text has escapes: only its own place is known from here on
+            at = start + len(cell) if start >= 0 else at
+            where = (start, at) if start >= 0 else (node.start, node.end)
             cells.append(Scalar(node.document, *where, cell, False))
         found.append(cells)
     return found

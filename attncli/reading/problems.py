@@ -28,11 +28,11 @@ MOST_ERRORS = 20
 _FINITE = ("Z", "memory", "memory_V", "v", "b")
 
 
-def load(source: str | os.PathLike[str] | None = None, /, *settings: str) -> Problem:
+def load(source: str | os.PathLike[str] | None = None, /, *settings: str, foreign: bool = False) -> Problem:
     """The problem in a file, and what KEY=VALUE says on top of it.
 
     ``source`` is a path, "-" for standard input, the name of a shipped example, or None where ``settings``, each a
-    KEY=VALUE, say everything. Paths in a file are relative to the file, those of KEY=VALUE to the working folder.
+    KEY=VALUE, say everything. ``foreign``: as in `Problem`. Paths in a file are relative to the file, those of KEY=VALUE to the working folder.
 
     Raises AttncliError, or AttncliErrors for several mistakes, with file, line and column.
 
@@ -41,7 +41,7 @@ def load(source: str | os.PathLike[str] | None = None, /, *settings: str) -> Pro
     """
     stdin = StandardInput()
     root = read_root(source, stdin)
-    reading = Reading(root)
+    reading = Reading(root, foreign)
     for text in settings:
         with reading.keeping_errors_of(assignments.first_key(text)):
             assignments.apply(root, text, stdin)
@@ -179,8 +179,9 @@ def _line_of(node: Node) -> Place:
 class Reading:
     """Goes through the keys of a problem; keeps the values, how they were written, and what is wrong with them."""
 
-    def __init__(self, root: Mapping) -> None:
+    def __init__(self, root: Mapping, foreign: bool = False) -> None:
         self.root = root
+        self.foreign = foreign
         self.errors = Collector()
         self.values: dict[str, Any] = {}
         self.written: dict[str, Written] = {}
@@ -295,7 +296,8 @@ class Reading:
         self.notes += filled.notes
 
     def problem(self) -> Problem:
-        return Problem(written=self.written, factors=self.factors, notes=self.notes, **self.values)
+        sides = {"written": self.written, "factors": self.factors, "notes": self.notes, "foreign": self.foreign}
+        return Problem(**sides, **self.values)
 
     def add_mistakes_beyond(self) -> None:
         """Mistakes among the keys that could be read, where they don't come from the others."""

@@ -151,6 +151,7 @@ class _Builder:
     def numbers(self, lifted: Lifted) -> Numbers:
         lifted.met = True
         array = np.asarray(lifted.array)
+        self.count.add_one()
         self.count.add(array.size)
         return Numbers(self.document, lifted.start, lifted.end, array, lines=lifted.lines)
 
@@ -181,7 +182,7 @@ def _encodable(text: str) -> bool:
 
 
 def _with_lines_in_place(sequence: Sequence) -> Node:
-    """Lifted runs of "- 1" lines are items of the sequence around them, and often all of it."""
+    """Lifted runs of "- 1" or "- [1, 2]" lines are items of the sequence around them, and often all of it."""
     if not any(isinstance(item, Numbers) and item.lines for item in sequence.items):
         return sequence
     if len(sequence.items) == 1:
@@ -190,7 +191,7 @@ def _with_lines_in_place(sequence: Sequence) -> Node:
         return Numbers(only.document, only.start, only.end, only.array)
     items: list[Node] = []
     for item in sequence.items:
-        items += item.scalars() if isinstance(item, Numbers) and item.lines else [item]
+        items += item.spelled_out().items if isinstance(item, Numbers) and item.lines else [item]
     sequence.items = items
     return sequence
 
