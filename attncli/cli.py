@@ -40,6 +40,7 @@ Exit codes: 0 done; 1 check found something wrong; 2 the input or the usage is w
 
 COMMANDS = {
     "compute": "attncli.cli_compute",
+    "explain": "attncli.cli_explain",
     "check": "attncli.cli_check",
     "examples": "attncli.cli_compute",
     "mistakes": "attncli.cli_check",
@@ -159,10 +160,19 @@ def _say_usage(error: Exception, words: Sequence[str]) -> int:
     option = getattr(error, "option_name", None) or ""
     if option[1:2].isdigit() or option[1:2] == ".":
         hints.append("A word that begins with a minus sign reads as an option: write `--` before it, or KEY=-1.")
+    unknown = re.fullmatch(r"no such command '(.*)'", what)
+    if unknown and not hints and _names_a_problem(unknown[1]):
+        hints.append(f"To compute it: attncli compute {unknown[1]}")
     command = " ".join(["attncli", *(word for word in words[:1] if word in COMMANDS)])
     hints.append(f"`{command} --help` shows how it is used.")
     tell("error", "\n  ".join([what, *hints]))
     return USAGE
+
+
+def _names_a_problem(word: str) -> bool:
+    from attncli.examples import names
+
+    return "=" in word or word in names() or os.path.isfile(word)
 
 
 def _say_refusal(error: OSError) -> int:

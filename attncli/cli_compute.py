@@ -144,7 +144,9 @@ def write_result(result: Result, choice: Choice, row: Format, options: Options, 
 
 def refuse_terminal(row: Format, output: str | None) -> None:
     """Binary data is never sent to a terminal."""
-    if row.binary and output in (None, "-") and sys.stdout is not None and sys.stdout.isatty():
+    from attncli.writing import is_standard
+
+    if row.binary and is_standard(output) and sys.stdout is not None and sys.stdout.isatty():
         hint = f"Send it to a file: -o FILE{row.suffixes[0]}, or > FILE{row.suffixes[0]}"
         raise AttncliError(f"{row.name} is binary, and standard output is a terminal", hint=hint)
 
@@ -160,9 +162,19 @@ def load_words(words: list[str] | None, command: str) -> Problem:
         hint = f"Name a file, KEY=VALUE, or an example: attncli {command} three-tokens. `attncli examples` lists them."
         raise AttncliError(f"{command} what? No problem is named", hint=hint)
     if len(sources) > 1:
-        hint = "One PROBLEM, and KEY=VALUE for what is set in it."
-        raise AttncliError(f"two problems are named: {sources[0]} and {sources[1]}", hint=hint)
+        raise _two_problems(words, sources)
     return load(sources[0] if sources else None, *assignments)
+
+
+def _two_problems(words: list[str], sources: list[str]) -> AttncliError:
+    """The error for more than one PROBLEM, with what was probably meant."""
+    hint = "One PROBLEM, and KEY=VALUE for what is set in it."
+    stage = next((word for word in sources if word in STAGE_NAMES), None)
+    if any(word == "=" or word.startswith("=") or word.endswith("=") for word in words):
+        hint = "KEY=VALUE is one word, without spaces around the =."
+    elif stage is not None:
+        hint = f"A stage is selected with -s: -s {stage}"
+    return AttncliError(f"two problems are named: {sources[0]} and {sources[1]}", hint=hint)
 
 
 def split_list(texts: list[str] | None) -> list[str] | None:

@@ -22,8 +22,9 @@ def screen(output: str | None) -> Screen:
     from shutil import get_terminal_size
 
     from attncli.rendering.formats import Screen
+    from attncli.writing import is_standard
 
-    to_standard = output in (None, "-") and sys.stdout is not None
+    to_standard = is_standard(output) and sys.stdout is not None
     on_terminal = to_standard and sys.stdout.isatty()
     told = os.environ.get("COLUMNS", "")
     width = get_terminal_size().columns if on_terminal or (told.isdigit() and int(told) > 0) else None

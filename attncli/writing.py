@@ -39,6 +39,11 @@ class Output:
             self._raw.flush()
 
 
+def is_standard(path: str | None) -> bool:
+    """Whether a name means standard output. Opened by its name in /dev, what it was sent to would be cut off first."""
+    return path in (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
 def standard_output() -> Output:
     """Standard output for bytes. Raises AttncliError where it is closed."""
     if sys.stdout is None:
@@ -51,11 +56,11 @@ def standard_output() -> Output:
 
 @contextmanager
 def destination(path: str | None) -> Iterator[Output | BinaryIO]:
-    """A stream of bytes to a file (replaced whole when the block ends well), or to standard output (None or "-").
+    """A stream of bytes to a file (replaced whole when the block ends well), or to standard output (None, "-").
 
     Raises AttncliError, naming the file, where it can't be written; the file is then as it was.
     """
-    if path is None or path == "-":
+    if path is None or is_standard(path):
         output = standard_output()
         yield output
         output.flush()

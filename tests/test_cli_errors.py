@@ -24,6 +24,24 @@ error: compute what? No problem is named
 error: two problems are named: two-heads and three-tokens
   One PROBLEM, and KEY=VALUE for what is set in it.
 """,
+    "compute three-tokens weights": """\
+error: two problems are named: three-tokens and weights
+  A stage is selected with -s: -s weights
+""",
+    "compute three-tokens Z = z.npy": """\
+error: two problems are named: three-tokens and Z
+  KEY=VALUE is one word, without spaces around the =.
+""",
+    "three-tokens": """\
+error: no such command 'three-tokens'
+  To compute it: attncli compute three-tokens
+  `attncli --help` shows how it is used.
+""",
+    "Z=z.npy": """\
+error: no such command 'Z=z.npy'
+  To compute it: attncli compute Z=z.npy
+  `attncli --help` shows how it is used.
+""",
     "compute two-heads -s wieghts": f"""\
 error: unknown stage 'wieghts'
   Did you mean weights?

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import attncli
-from attncli.names import STAGE_NAMES
+from attncli.names import FORMAT_NAMES, STAGE_NAMES
+from attncli.rendering.formats import FORMATS
 from attncli.stages import STAGES
 
 PACKAGE = Path(attncli.__file__).parent
@@ -50,7 +51,7 @@ def test_reading_a_problem_brings_in_yaml_but_no_rich_and_no_typer():
     [["--help"], ["--version"], ["compute", "--help"], ["check", "--help"], ["examples"], ["examples", "batch"]],
 )
 def test_help_version_and_examples_need_nothing_heavy(words):
-    assert run_of(*words.split()).isdisjoint(HEAVY)
+    assert run_of(*words).isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize("words", [["compute", "-d"], ["compute", "--nothing"], ["nothing"], ["compute"]])
@@ -78,8 +79,9 @@ def test_keys_alone_need_no_yaml():
     assert "rich" not in found
 
 
-def test_the_stages_names_are_the_stages():
+def test_the_names_that_need_no_numpy_are_those_of_the_tables():
     assert tuple(STAGES) == STAGE_NAMES
+    assert tuple(FORMATS) == FORMAT_NAMES
 
 
 def imported_by(file: Path) -> set[str]:

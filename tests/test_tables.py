@@ -202,7 +202,7 @@ def test_the_heading_tells_what_is_in_force():
     heading = drawn(problem, "scores").splitlines()[0]
     for phrase in (
         "scale: 0.3 (given)", "softcap: 5", "lengths", "-1e+09", "layout: rows", "float32", "starts at Q, K, V",
-        "each stage rounded to 2 decimals", "query heads 1, 2 use key/value head 1",
+        "rounded on the way: every stage to 2 decimals", "query heads 1, 2 use key/value head 1",
     ):  # fmt: skip
         assert phrase in heading
 

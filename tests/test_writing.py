@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -130,6 +131,16 @@ def test_a_named_pipe_is_written_to_and_not_replaced(tmp_path):
     assert os.read(reader, 100) == b"through"
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="standard output has a name of its own on Unix")
+def test_standard_output_by_its_name_keeps_what_was_there(tmp_path):
+    words = [sys.executable, "-m", "attncli", "compute", "three-tokens", "-s", "Q", "-f", "csv", "-o", "/dev/stdout"]
+    with open(tmp_path / "log", "wb") as log:
+        log.write(b"before\n")
+        log.flush()
+        subprocess.run(words, stdout=log, check=True, timeout=60)
+    assert (tmp_path / "log").read_text() == "before\n1.0,0.0\n0.0,1.0\n1.0,1.0\n"
 
 
 class Slow(io.RawIOBase):
