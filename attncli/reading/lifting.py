@@ -21,7 +21,7 @@ from attncli.reading.documents import Document, Node, TooLargeError
 NUMBER = re.compile(rf'(?:- )?("?([-+]?(?:{literals.DECIMAL}|\.?(?:inf|nan|NaN)))"?)')
 """A number of a lifted list, perhaps after the dash of its line; group 1 has its quotes, group 2 has none."""
 
-_ROW = re.compile(r"\[[-+0-9.eE, \t\n\"infaN]*+\]")
+_ROW = re.compile(r"\[(?!\])[-+0-9.eE, \t\n\"infaN]*+\]")
 _INF = float("inf")
 _SPECIAL = {sign + point + "inf": -_INF if sign == "-" else _INF for sign in ("", "+", "-") for point in ("", ".")}
 _SPECIAL |= dict.fromkeys(("nan", "NaN", ".nan", ".NaN"), float("nan"))
@@ -175,6 +175,8 @@ def _value(text: str) -> float:
 
 
 def _blank(text: str) -> str:
+    if "\n" not in text:
+        return _OPEN + " " * (len(text) - 2) + _CLOSE
     inner = "\n".join(" " * len(line) for line in text[1:-1].split("\n"))
     return _OPEN + inner + _CLOSE
 
