@@ -12,7 +12,7 @@ import numpy as np
 from attncli.chains import Key, Values
 from attncli.mistakes import ANYWHERE, MISTAKES, Mistake, Variant
 from attncli.mistakes.base import Changes
-from attncli.precision import Answer
+from attncli.precision import HIDDEN, Answer
 
 if TYPE_CHECKING:
     from attncli.ops import Array
@@ -189,9 +189,9 @@ def lean(shape: tuple[int, ...]) -> tuple[int, ...]:
 def is_near(answer: Answer, stack: Array) -> Array:
     """For each of a stack of candidates, whether all judged entries lie in its neighbourhood."""
     with np.errstate(invalid="ignore"):
-        room = 0.1 * answer.largest + 20 * np.max(answer.unit, initial=0.0)
+        room = 0.05 * answer.largest + 5 * np.max(answer.unit, initial=0.0)
         near = (np.abs(stack - answer.value) <= room) | (stack == answer.value) | ~answer.judged
-        near |= np.isneginf(stack) | np.isnan(stack)
+        near |= np.isneginf(stack) & (answer.value <= HIDDEN) | np.isnan(stack) & np.isnan(answer.value)
     return np.asarray(near.reshape(len(stack), -1).all(axis=1))
 
 

@@ -56,7 +56,7 @@ class Diagnosis:
         if not self.faults:
             return []
         first = self.faults[0]
-        near = self.catalogue.near(first, self._hidden(first), self.answers[first])
+        near = self._near(first)
         found = [candidate for candidate in near if self.fails(candidate) is None]
         found += [candidate for candidate in self._misreadings(first) if self.fails(candidate) is None]
         if not found:
@@ -65,6 +65,12 @@ class Diagnosis:
         if not found:
             found = [candidate for candidate in self._slips(first) if self.fails(candidate) is None]
         return found
+
+    def _near(self, first: str) -> list[Candidate]:
+        """What comes near the first wrong stage; of rounding on the way, what the sheet doesn't show itself."""
+        hidden = self._hidden(first)
+        near = self.catalogue.near(first, hidden, self.answers[first])
+        return [one for one in near if one.names != ("rounded_on_the_way",) or set(one.changes) <= hidden]
 
     def _from_hidden(self, first: str) -> list[Candidate]:
         """What may happen anywhere, at a stage that the sheet doesn't show."""
@@ -93,7 +99,7 @@ class Diagnosis:
 
     def _starts(self, first: str) -> list[Candidate]:
         """What explains the first wrong stage, whatever comes after it."""
-        near = self.catalogue.near(first, self._hidden(first), self.answers[first])
+        near = self._near(first)
         ways = [*near, *self._misreadings(first), *self._slips(first)]
         return [way for way in ways if self.fails(way, only=first) is None]
 
