@@ -19,14 +19,32 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from attncli.check import Report, check
     from attncli.compute import Result, compute
     from attncli.errors import AttncliError
     from attncli.problem import Problem
     from attncli.reading.problems import load
+    from attncli.reading.sheets import read_sheet
+    from attncli.sheet import AnswerSheet
 
-__all__ = ["AttncliError", "Problem", "Result", "__version__", "compute", "load"]
+__all__ = [
+    "AnswerSheet",
+    "AttncliError",
+    "Problem",
+    "Report",
+    "Result",
+    "__version__",
+    "check",
+    "compute",
+    "load",
+    "read_sheet",
+]
 
 _HOMES = {
+    "AnswerSheet": "attncli.sheet",
+    "Report": "attncli.check",
+    "check": "attncli.check",
+    "read_sheet": "attncli.reading.sheets",
     "AttncliError": "attncli.errors",
     "Problem": "attncli.problem",
     "Result": "attncli.compute",

@@ -122,7 +122,8 @@ def _single(checker: Checker, source: str | None, stage: str | None, marking: Ma
 
     if source is None:
         return marked(f"{problem}: expect", checker.check(), marking)
-    return marked(source, checker.check(_reader(stage)(source)), marking)
+    name = "standard input" if source == "-" else source
+    return marked(name, checker.check(_reader(stage)(source)), marking)
 
 
 def _reader(stage: str | None) -> Callable[[str], Any]:
