@@ -188,7 +188,7 @@ def _with_lines_in_place(sequence: Sequence) -> Node:
     if len(sequence.items) == 1:
         only = sequence.items[0]
         assert isinstance(only, Numbers)
-        return Numbers(only.document, only.start, only.end, only.array)
+        return Numbers(only.document, sequence.start, only.end, only.array)
     items: list[Node] = []
     for item in sequence.items:
         items += item.spelled_out().items if isinstance(item, Numbers) and item.lines else [item]
