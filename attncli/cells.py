@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from attncli.problem import Problem
 
 _CELL = re.compile(r"(?P<name>[A-Za-z]\w*)(?:\[(?P<inner>.*)\]|(?P<dotted>(?:\.[^.\[\]]+)+))?", re.DOTALL)
-_PART = re.compile(r"\s*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<plain>[^,;]*?))\s*(?P<end>[,;]|\Z)", re.DOTALL)
+_PART = re.compile(
+    r"\s*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<plain>[^,;]*?))\s*(?P<end>[,;]|\Z)", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ def is_cell(text: str) -> bool:
     if match["dotted"]:
         return known and not re.search(r"\.(ya?ml|json|npy|npz|csv|tsv|txt)$", text)
     return known or match["inner"] is not None
+
+
+def stage_of(text: str) -> str:
+    """The stage that a person's text names, or seems to."""
+    return re.split(r"[\[.]", text.strip(), maxsplit=1)[0]
 
 
 def parse(text: str, problem: Problem, shape: Sequence[int] | None = None, head: int | None = None) -> Spot:
@@ -197,7 +204,9 @@ class _Frame:
             return places[0]
         if places:
             named = " and ".join(str(place + 1) for place in places)
-            raise AttncliError(f"{self.typed}: {part!r} stands at {named}", hint="Write the number of the one you mean.")
+            raise AttncliError(
+                f"{self.typed}: {part!r} stands at {named}", hint="Write the number of the one you mean."
+            )
         if not any(labels):
             raise self._error(f"{self.typed}: a {what} of {self.stage} is named by its number, not {part!r}")
         raise self._error(f"{self.typed}: no {what} is called {part!r}")

@@ -42,6 +42,7 @@ COMMANDS = {
     "compute": "attncli.cli_compute",
     "explain": "attncli.cli_explain",
     "check": "attncli.cli_check",
+    "inspect": "attncli.cli_inspect",
     "examples": "attncli.cli_compute",
     "mistakes": "attncli.cli_check",
 }

@@ -100,6 +100,13 @@ OutputFile = Annotated[
 Digits = Annotated[
     int | None, typer.Option("--digits", "-d", min=0, max=17, metavar="N", help="Decimals (tables: 4; data: all).")
 ]
+Exactly = Annotated[
+    bool, typer.Option("--exact", help="Exact numbers: fractions, roots and powers of e stay as they are.")
+]
+Rounding = Annotated[
+    str | None,
+    typer.Option("--round", metavar="K", help="Round every stage to K decimals (or weights=K) before the next."),
+]
 
 
 def compute(
@@ -115,6 +122,9 @@ def compute(
         bool, typer.Option("--stats", help="Beside weights: each row's sum, maximum and entropy.")
     ] = False,
     standalone: Annotated[bool, typer.Option("--standalone", help="LaTeX as a whole document.")] = False,
+    work: Annotated[bool, typer.Option("--work", help="The arithmetic of every stage: a worked solution.")] = False,
+    exact: Exactly = False,
+    round: Rounding = None,
 ) -> None:
     from attncli.compute import compute as computed
     from attncli.rendering.formats import Options, chosen
@@ -123,12 +133,15 @@ def compute(
 
     row = chosen(format, output)
     refuse_terminal(row, output)
-    problem = load_words(words, "compute")
+    refuse_work(work, row)
+    problem = prepared(load_words(words, "compute"), exact, round)
     choice = choose(problem, split_list(stage), head, split_batch(batch))
     check_fits(problem, choice, row)
     with progress("computing") as tell_share:
         result = computed(problem, choice.stages, tell_share)
-    options = Options(digits=digits, full=full, stats=stats, standalone=standalone, screen=screen(output))
+    options = Options(
+        digits=digits, full=full, stats=stats, standalone=standalone, work=work, screen=screen(output)
+    )
     write_result(result, choice, row, options, output)
     tell_notes(result.notes)
 
@@ -142,6 +155,14 @@ def write_result(result: Result, choice: Choice, row: Format, options: Options, 
         row.write(View(result, choice), options, stream)
 
 
+def refuse_work(work: bool, row: Format) -> None:
+    """The arithmetic is written in words and formulas, which data formats don't hold."""
+    formats = ("table", "markdown", "latex")
+    if work and row.name not in formats:
+        hint = "attncli explain -f json gives the arithmetic of cells as data."
+        raise AttncliError(f"--work goes with {', '.join(formats)}, not {row.name}", hint=hint)
+
+
 def refuse_terminal(row: Format, output: str | None) -> None:
     """Binary data is never sent to a terminal."""
     from attncli.writing import is_standard
@@ -151,8 +172,8 @@ def refuse_terminal(row: Format, output: str | None) -> None:
         raise AttncliError(f"{row.name} is binary, and standard output is a terminal", hint=hint)
 
 
-def load_words(words: list[str] | None, command: str) -> Problem:
-    """The problem that a command's words name: at most one PROBLEM, and any number of KEY=VALUE."""
+def load_words(words: list[str] | None, command: str, foreign: bool = False) -> Problem:
+    """The problem that a command's words name: at most one PROBLEM, and any number of KEY=VALUE (see `load`)."""
     from attncli.reading.problems import load
 
     words = words or []
@@ -163,7 +184,7 @@ def load_words(words: list[str] | None, command: str) -> Problem:
         raise AttncliError(f"{command} what? No problem is named", hint=hint)
     if len(sources) > 1:
         raise _two_problems(words, sources)
-    return load(sources[0] if sources else None, *assignments)
+    return load(sources[0] if sources else None, *assignments, foreign=foreign)
 
 
 def _two_problems(words: list[str], sources: list[str]) -> AttncliError:
@@ -175,6 +196,28 @@ def _two_problems(words: list[str], sources: list[str]) -> AttncliError:
     elif stage is not None:
         hint = f"A stage is selected with -s: -s {stage}"
     return AttncliError(f"two problems are named: {sources[0]} and {sources[1]}", hint=hint)
+
+
+def prepared(problem: Problem, exact: bool, round: str | None) -> Problem:
+    """The problem as --round and --exact change it."""
+    if round is not None:
+        problem = problem.replace(round=_round(round))
+    if exact:
+        from attncli.exact import exact_problem
+
+        problem = exact_problem(problem)
+    return problem
+
+
+def _round(text: str) -> int | dict[str, int]:
+    """``2``, or ``weights=2,outputs=1``."""
+    try:
+        if "=" not in text:
+            return int(text)
+        return {name.strip(): int(count) for name, _, count in (part.partition("=") for part in text.split(","))}
+    except ValueError:
+        hint = "Write --round 2, or --round weights=2 for one stage alone."
+        raise AttncliError(f"--round takes a number of decimals, not {text!r}", hint=hint) from None
 
 
 def split_list(texts: list[str] | None) -> list[str] | None:

@@ -111,7 +111,7 @@ class Unicode(Ascii):
 
     def exponential(self, power: Any) -> str:
         text = self.number(power)
-        simple = power.is_Integer and power > 0 or text[0] == "√" and text[1:].isdigit()
+        simple = text.isdigit() or (text[0] == "√" and text[1:].isdigit())
         return f"e^{text}" if simple else f"e^({text})"
 
     def root(self, radicand: Any) -> str:

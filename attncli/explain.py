@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.cells import Cell, Spot, parse, shown
+from attncli.cells import Cell, Spot, parse, shown, stage_of
 from attncli.compute import made
 from attncli.derivation import Derivation, Value, node, number
 from attncli.errors import AttncliError
@@ -55,9 +55,16 @@ def explain(result: Result, cell: str, *, depth: int | None = 1, head: int | Non
     ('sum', 11.0, [3.0, 8.0])
     """
     explainer = Explainer(result, depth)
-    name = cell.strip().partition("[")[0].partition(".")[0]
+    name = stage_of(cell)
     shape = explainer.values[name].shape if name in STAGES and is_present(result.problem, name) else None
     return explainer.spot(parse(cell, result.problem, shape, head))
+
+
+def refuse_head(problem: Problem, head: int) -> None:
+    """Raise where a problem has no head of this number (from 1)."""
+    if not 1 <= head <= problem.num_heads:
+        there = "one head: 1" if problem.num_heads == 1 else f"heads 1 to {problem.num_heads}"
+        raise AttncliError(f"there is no head {head}", hint=f"The problem has {there}.")
 
 
 class _Stages(dict[str, Any]):
@@ -307,7 +314,7 @@ def _masked(x: Explainer, at: At, depth: int) -> Derivation:
     query, key = spoken(problem, "n", at.i), spoken(problem, "m", at.j)
     if allowed is not None and not allowed:
         fill = -np.inf if problem.mask_fill is None else problem.mask_fill
-        words = f"query {query} may not attend to key {key}: {hidden_by(problem, at)}"
+        words = f"query {query} may not attend to key {key} ({hidden_by(problem, at)})"
         return node("hidden", x.number(fill), words=words)
     score = _source(x, "masked_scores", at, depth)
     if bias is not None and bias != 0:
@@ -370,9 +377,7 @@ def _multihead(x: Explainer, at: At, depth: int) -> Derivation:
 def _contributions(x: Explainer, at: At, depth: int) -> Derivation:
     width = x.values["outputs"].shape[-1]
     terms = [
-        x._product(
-            x.cell("outputs", replace(at, j=a), depth), x.inputs.entry("W_O", (), at.head * width + a, at.j)
-        )
+        x._product(x.cell("outputs", replace(at, j=a), depth), x.inputs.entry("W_O", (), at.head * width + a, at.j))
         for a in range(width)
     ]
     weight = f"W_{at.head + 1}^O" if x.problem.num_heads > 1 else "W^O"
@@ -395,10 +400,3 @@ STEPS: dict[str, Step] = {
     "contributions": _contributions,
 }
 """How a cell of each stage is made."""
-
-
-def explain_all(result: Result, depth: int | None = 1) -> Iterator[Derivation]:
-    """The derivation of every stage of a result, whole, in the table's order."""
-    explainer = Explainer(result, depth)
-    for name in result:
-        yield explainer.spot(parse(name, result.problem, result.rows[name].shape))

@@ -89,7 +89,9 @@ class Inputs:
         letter = {"Z": "x" if problem.columns else "z", "memory": "m", "memory_V": "m"}[source]
         heads = problem.num_heads if role == "Q" else problem.num_kv_heads
         name = f"W_{head + 1}^{role}" if heads > 1 else f"W^{role}"
-        return self._product_formula(f"{letter}_{{{row + 1}}}", weight, name, column, getattr(problem, bias) is not None)
+        return self._product_formula(
+            f"{letter}_{{{row + 1}}}", weight, name, column, getattr(problem, bias) is not None
+        )
 
     def output_formula(self, token: str, weight: str, column: int, bias: bool) -> str:
         """The same for W_O: what stands on the left is the concat, or one head's output."""

@@ -35,13 +35,14 @@ class Screen:
 class Options:
     """What may be said about any format: digits after the point, whole matrices, each row's statistics.
 
-    ``standalone``: LaTeX as a whole document.
+    ``standalone``: LaTeX as a whole document. ``work``: the arithmetic of every stage (table, markdown, latex).
     """
 
     digits: int | None = None
     full: bool = False
     stats: bool = False
     standalone: bool = False
+    work: bool = False
     screen: Screen = field(default_factory=Screen)
 
 

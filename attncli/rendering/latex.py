@@ -63,19 +63,25 @@ _WORD = r"\providecommand{\attnword}[3]{\texttt{#2}}% the word, its code points 
 def write(view: View, options: Options, stream: Stream) -> None:
     """The writer of ``-f latex``: a fragment, or a document of its own with ``--standalone``."""
     digits = DIGITS if options.digits is None else options.digits
-    text = latex(view, digits, options.full, standalone=options.standalone)
+    text = latex(view, digits, options.full, options.standalone, options if options.work else None)
     stream.write(text.encode())
 
 
-def latex(view: View, digits: int = DIGITS, full: bool = False, standalone: bool = False) -> str:
+def latex(
+    view: View, digits: int = DIGITS, full: bool = False, standalone: bool = False, work: Options | None = None
+) -> str:
     """The selected stages as LaTeX: a fragment for a document that uses amsmath, or a whole document.
 
-    ``digits`` decimals; ``full`` shows long matrices whole.
+    ``digits`` decimals; ``full`` shows long matrices whole; ``work`` adds each stage's arithmetic.
     """
     shown = sections(view, full)
     body = [*_setup(shown, full), *_words(view.problem, standalone)]
     for section in shown:
         body += _section(section, digits, full)
+        if work:
+            from attncli.rendering import worked
+
+            body += worked.latex(view, section.name, work)
     body += [f"{escaped(one_line(note))}." for note in view.result.notes]
     return document("\n\n".join(body), standalone)
 

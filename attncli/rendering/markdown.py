@@ -26,17 +26,21 @@ _STARTS_A_BLOCK = re.compile(r"(?P<number>\d*)(?P<mark>[-+=.)])")
 def write(view: View, options: Options, stream: Stream) -> None:
     """The writer of ``-f markdown``."""
     digits = DIGITS if options.digits is None else options.digits
-    stream.write(markdown(view, digits, options.full).encode())
+    stream.write(markdown(view, digits, options.full, options if options.work else None).encode())
 
 
-def markdown(view: View, digits: int = DIGITS, full: bool = False) -> str:
+def markdown(view: View, digits: int = DIGITS, full: bool = False, work: Options | None = None) -> str:
     """The selected stages as Markdown; before all stages of a problem, what is given.
 
-    ``digits`` decimals; ``full`` shows long matrices whole.
+    ``digits`` decimals; ``full`` shows long matrices whole; ``work`` adds each stage's arithmetic.
     """
     parts = list(_head(view))
     for section in sections(view, full):
         parts += _section(section, digits, full)
+        if work:
+            from attncli.rendering import worked
+
+            parts += worked.markdown(view, section.name, work)
     parts += [f"> {escaped(note)}" for note in view.result.notes]
     return "\n\n".join(parts) + "\n"
 

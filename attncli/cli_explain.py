@@ -1,0 +1,124 @@
+"""The command `explain`: arguments in, one library call a cell, one writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attncli.cli_compute import (
+    _ASSIGNMENT,
+    Digits,
+    Exactly,
+    OutputFile,
+    Rounding,
+    _problem_or_key,
+    load_words,
+    prepared,
+)
+from attncli.errors import AttncliError
+
+if TYPE_CHECKING:
+    from attncli.problem import Problem
+
+FORMATS = ("table", "json", "markdown", "latex")
+
+EXPLAIN_HELP = """How a number arose: the arithmetic of cells, rows, or whole stages.
+
+CELL is weights[1,3] (row, column; from 1), weights.1.3 where the shell takes brackets for itself, weights[私,猫] by
+token, weights[2;1,3] in head 2, outputs[1] for a token's vector, or scores for a whole stage. PROBLEM and KEY=VALUE
+are those of `attncli compute`.
+
+\b
+Examples:
+  attncli explain three-tokens weights[1,3]
+  attncli explain three-tokens outputs[1] --depth all
+  attncli explain two-heads weights.1.3 -H 2
+  attncli explain three-tokens weights[1,3] --exact
+  attncli explain p.yaml scores -f latex
+"""
+
+
+def explain(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PROBLEM] CELL... [KEY=VALUE]...", autocompletion=_problem_or_key),
+    ] = None,
+    depth: Annotated[
+        str, typer.Option("--depth", metavar="N", help="How many stages to follow back, or all: to Z and the weights.")
+    ] = "1",
+    head: Annotated[
+        int | None, typer.Option("--head", "-H", metavar="R", help="The head, where CELL names none.")
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}.", autocompletion=lambda: list(FORMATS)),
+    ] = None,
+    output: OutputFile = None,
+    digits: Digits = None,
+    full: Annotated[bool, typer.Option("--full", help="Write long sums in full.")] = False,
+    exact: Exactly = False,
+    round: Rounding = None,
+    standalone: Annotated[bool, typer.Option("--standalone", help="LaTeX as a whole document.")] = False,
+) -> None:
+    from attncli.compute import compute
+    from attncli.explain import explain as explained
+    from attncli.explain import refuse_head
+    from attncli.rendering import derivations
+    from attncli.rendering.formats import Options
+    from attncli.terminal import screen, tell_notes
+    from attncli.writing import destination
+
+    name = _format(format, output)
+    cells, rest = _split(words or [])
+    problem = prepared(load_words(rest, "explain"), exact, round)
+    if head is not None:
+        refuse_head(problem, head)
+    result = compute(problem, needed_for(problem, cells))
+    options = Options(digits=digits, full=full, standalone=standalone, screen=screen(output))
+    trees = {cell: explained(result, cell, depth=_depth(depth), head=head) for cell in cells}
+    with destination(output) as stream:
+        derivations.WRITERS[name](problem, trees, options, stream)
+    tell_notes(result.notes)
+
+
+def needed_for(problem: Problem, cells: list[str]) -> list[str]:
+    """The stages whose notes matter to these cells: their own."""
+    from attncli.cells import stage_of
+    from attncli.compute import wanted_stages
+
+    return wanted_stages(problem, [stage_of(cell) for cell in cells])
+
+
+def _depth(text: str) -> int | None:
+    if text == "all":
+        return None
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    raise AttncliError(f"--depth takes a number of stages, or all; not {text!r}")
+
+
+def _format(format: str | None, output: str | None) -> str:
+    from attncli.rendering.formats import chosen
+
+    name = chosen(format, output).name
+    if name not in FORMATS:
+        raise AttncliError(f"explain has no format {name!r}", hint=f"Its formats are {', '.join(FORMATS)}.")
+    return name
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words that name cells, and the rest: PROBLEM and KEY=VALUE."""
+    from attncli.cells import is_cell
+
+    cells = [word for word in words if not _ASSIGNMENT.match(word) and is_cell(word)]
+    rest = [word for word in words if word not in cells]
+    if not cells:
+        hint = "Name a cell: weights[1,3], a row: outputs[1], or a stage: scores."
+        raise AttncliError("explain what? No cell is named", hint=hint)
+    return cells, rest
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command(help=EXPLAIN_HELP)(explain)

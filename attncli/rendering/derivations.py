@@ -1,0 +1,385 @@
+"""Derivations written down: for the screen, as JSON, as Markdown, as LaTeX. Each takes the same trees."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attncli import notation
+from attncli.cells import Cell
+from attncli.errors import AttncliError
+from attncli.explain_inputs import spoken
+from attncli.rendering.arithmetic import Plain, Step, Tex, Words, steps
+from attncli.rendering.labels import can_show, visible
+from attncli.rendering.numbers import DIGITS
+from attncli.stages import STAGES
+
+if TYPE_CHECKING:
+    from attncli.derivation import Derivation
+    from attncli.problem import Problem
+    from attncli.rendering.formats import Options, Stream
+
+WIDEST = 100
+"""A derivation stands on one line where that has so many characters, however wide the screen."""
+
+MOST_JSON = 1_000_000
+"""Nodes of a tree in JSON, where what is used twice is written twice."""
+
+_SYMBOLS = "√∞−·…≈αᵀ⁽ʳ⁾₁\u0303"
+
+
+def blocks(derivation: Derivation) -> Iterator[Derivation]:
+    """What is written one by one: the cells of a list; then the cells that were followed back, last stage first."""
+    listed = list(_listed(derivation))
+    yield from listed
+    known = {node.cell for node in listed}
+    used: list[Derivation] = []
+    todo = [operand for node in listed for operand in node.operands]
+    while todo:
+        node = todo.pop(0)
+        if node.cell is not None and node.operands and node.cell not in known:
+            known.add(node.cell)
+            used += [] if node.is_list else [node]
+        todo += node.operands if node.cell is None or node.operands else ()
+    order = [*STAGES]
+    yield from sorted(used, key=lambda node: -order.index(node.cell.name) if node.cell else 0)
+
+
+def _listed(derivation: Derivation) -> Iterator[Derivation]:
+    if not derivation.is_list:
+        yield derivation
+        return
+    for operand in derivation.operands:
+        yield from _listed(operand)
+
+
+def place_words(problem: Problem, cell: Cell | None) -> str:
+    """Which query and key a cell belongs to, where they have tokens: "query 1 (私), key 3 (猫)"."""
+    if cell is None or cell.name not in STAGES or not cell.index:
+        return ""
+    index = cell.index[::-1] if problem.columns else cell.index
+    names = {"n": "query", "m": "key"}
+    axes = STAGES[cell.name].axes[-2:]
+    labels = {"n": problem.tokens, "m": problem.memory_tokens}
+    return ", ".join(
+        f"{names[axis]} {spoken(problem, axis, position - 1)}"
+        for axis, position in zip(axes, index, strict=False)
+        if axis in names and labels[axis]
+    )
+
+
+def uses(derivation: Derivation) -> str:
+    """The cells that a derivation refers to, runs of them drawn together: "Q[1,1..2], K[3,1..2]"."""
+    cells = [node.cell for node in derivation.cells() if node.cell is not None]
+    groups: dict[Any, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.name, cell.lead), []).append(cell)
+    return ", ".join(text for group in groups.values() for text in _runs(group))
+
+
+def _runs(cells: Sequence[Cell]) -> Iterator[str]:
+    """Cells of one matrix, those side by side (or below each other) as one."""
+    width = len(cells[0].index)
+    for moving in range(width):
+        others = {tuple(n for axis, n in enumerate(cell.index) if axis != moving) for cell in cells}
+        if len(others) == 1 and len(cells) > 1:
+            numbers = sorted(cell.index[moving] for cell in cells)
+            for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+                found = [number for _, number in run]
+                text = str(found[0]) if len(found) == 1 else f"{found[0]}..{found[-1]}"
+                index = [str(n) for n in cells[0].index]
+                index[moving] = text
+                yield f"{cells[0].name}[{';'.join([*map(str, cells[0].lead), ','.join(index)])}]"
+            return
+    yield from map(str, cells)
+
+
+def _eps(problem: Problem) -> float:
+    return float(np.finfo(problem.dtype).eps) if problem.dtype.kind == "f" else 0.0
+
+
+# The screen
+
+
+class Screen:
+    """Writes derivations in the width of a screen, in Unicode or, where that can't be shown, in ASCII."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        screen = options.screen
+        self.problem, self.options, self.encoding = problem, options, screen.encoding
+        kind = Words if can_show(_SYMBOLS, screen.encoding) else Plain
+        digits = DIGITS if options.digits is None else options.digits
+        self.style = kind(digits, options.full, _eps(problem))
+        self.width = WIDEST if screen.width is None else max(screen.width, 20)
+
+    def lines(self, derivation: Derivation, alone: bool = True) -> list[str]:
+        """One cell's derivation: on a line where it fits, else a line a step, and what is said of it below."""
+        label = str(derivation.cell)
+        words = visible(derivation.words, self.encoding)
+        found = steps(derivation, self.style)
+        text = " ".join([label, *(f"{self._sign(step)} {step.text}" for step in found)])
+        said = f"{text}   {words}" if words else text
+        room = min(self.width, WIDEST)
+        if _cells(said) <= room:
+            lines, words = [said], ""
+        elif _cells(text) <= room:
+            lines = [text]
+        else:
+            lines = self._step_by_step(label, found)
+        notes = [words] if words else []
+        if alone:
+            place = "" if words and words.startswith("query") else place_words(self.problem, derivation.cell)
+            notes += [text for text in (visible(place, self.encoding), self._uses(derivation)) if text]
+        return [*lines, *(line for note in notes for line in filled(note, self.width, "  "))]
+
+    def _uses(self, derivation: Derivation) -> str:
+        found = uses(derivation)
+        letters = {node.cell.name: node.symbol[0] for node in derivation.cells() if node.cell}
+        called = [f"{letter} for {name}" for name, letter in letters.items() if not STAGES[name].symbol]
+        return f"uses {found}{f' ({called[0]})' if called else ''}" if found else ""
+
+    def _step_by_step(self, label: str, found: Sequence[Step]) -> list[str]:
+        own_line = _cells(label) > max(14, self.width // 3)
+        indent = 2 if own_line else _cells(label) + 1
+        lines = [label] if own_line else []
+        for step in found:
+            start = label + " " if not own_line and not lines else " " * indent
+            sign = self._sign(step)
+            lines += _broken(f"{start}{sign} ", step.text, self.width)
+        return lines
+
+    def _sign(self, step: Step) -> str:
+        return step.sign if self.style.unicode else step.sign.replace("≈", "~=")
+
+    def text(self, derivations: Iterable[Derivation]) -> str:
+        """All derivations, an empty line around those of several lines."""
+        out: list[str] = []
+        for derivation in derivations:
+            several = derivation.is_list
+            self._spaced = True
+            for block in blocks(derivation):
+                lines = self.lines(block, alone=not several)
+                if out and (len(lines) > 1 or self._spaced):
+                    out.append("")
+                self._spaced = len(lines) > 1 or not several
+                out += lines
+        if self.style.left_out:
+            dots = "…" if self.style.unicode else "..."
+            out += ["", f"({dots} stands for terms left out; --full shows all)"]
+        return "\n".join(out) + "\n"
+
+    _spaced = False
+
+
+def _cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+_BREAK = re.compile(r"(?= [+−/] | - )")
+
+
+def _broken(start: str, text: str, width: int) -> list[str]:
+    """A step, broken before its signs where it is wider than the screen."""
+    lines, indent = [start], " " * (_cells(start) + 2)
+    room = width - _cells(indent)
+    pieces = (part for piece in _BREAK.split(text) for part in _smaller(piece, room))
+    for piece in pieces:
+        if _cells(lines[-1] + piece) > width and lines[-1].strip() and lines[-1] != start:
+            lines.append(indent + piece.lstrip())
+        else:
+            lines[-1] += piece
+    return lines
+
+
+def _smaller(piece: str, room: int) -> list[str]:
+    """A piece, broken at a vector's commas where it is wider than a line."""
+    return [piece] if _cells(piece.strip()) <= room else re.split(r"(?<=,)(?= )", piece)
+
+
+def filled(text: str, width: int, indent: str) -> list[str]:
+    """Words in lines of a width, broken at spaces."""
+    lines = [indent]
+    for word in text.split(" "):
+        if _cells(f"{lines[-1]} {word}") > width and lines[-1] != indent:
+            lines.append(indent + word)
+        else:
+            lines[-1] += word if lines[-1] == indent else f" {word}"
+    return lines
+
+
+def table(problem: Problem, derivations: Mapping[str, Derivation], options: Options, stream: Stream) -> None:
+    """The writer for the screen."""
+    screen = Screen(problem, options)
+    stream.write(screen.text(derivations.values()).encode(screen.encoding, "backslashreplace"))
+
+
+# JSON
+
+
+def data(derivation: Derivation) -> dict[str, Any]:
+    """A tree as nested dicts: op, value, cell, symbol, formula, words, operands; what is empty is left out."""
+    entry: dict[str, Any] = {"op": derivation.op, "value": _data_value(derivation.value)}
+    if hasattr(derivation.value, "is_plain"):
+        entry["decimal"] = _data_value(float(derivation.value))
+    if derivation.cell is not None:
+        entry["cell"] = str(derivation.cell)
+    for name in ("symbol", "formula"):
+        if text := getattr(derivation, name):
+            entry[name] = notation.unicode(text)
+    if derivation.words:
+        entry["words"] = derivation.words
+    if derivation.operands:
+        entry["operands"] = [data(operand) for operand in derivation.operands]
+    return entry
+
+
+def _data_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_data_value(one) for one in value]
+    if hasattr(value, "is_plain"):
+        text = str(value)
+        return int(text) if text.lstrip("-").isdigit() else text
+    return value if np.isfinite(value) else str(float(value))
+
+
+def json(problem: Problem, derivations: Mapping[str, Derivation], options: Options, stream: Stream) -> None:
+    """The writer of ``-f json``: cell → tree. −∞ and NaN are strings, exact numbers as problem files read them."""
+    from json import dumps
+
+    if sum(derivation.size() for derivation in derivations.values()) > MOST_JSON:
+        hint = "Follow fewer stages back (--depth 2), or explain single cells."
+        raise AttncliError(f"written out this would have more than {MOST_JSON} entries", hint=hint)
+    trees = {str(derivation.cell): data(derivation) for derivation in derivations.values()}
+    stream.write((dumps(trees, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+
+
+# LaTeX and Markdown
+
+
+LINE = 72
+"""So many characters (of the screen's form) fit on a line of an equation; longer sums are broken."""
+
+
+class Equations:
+    """Writes derivations as aligned equations, for LaTeX or (with ``newline``) for Markdown's mathematics."""
+
+    def __init__(self, problem: Problem, options: Options, newline: str = r"\\") -> None:
+        digits = DIGITS if options.digits is None else options.digits
+        self.problem, self.newline = problem, newline
+        self.style = Tex(digits, options.full, _eps(problem))
+
+    def lines(self, derivation: Derivation) -> list[str]:
+        """One derivation: on one line where it is short, else a line a step; the signs aligned."""
+        name = self.style.symbol(derivation.symbol)
+        found = steps(derivation, self.style)
+        one_line = " ".join(f"{self._sign(step)} {step.text}" for step in found)
+        if _length(one_line) <= LINE:
+            return [f"{name} &{one_line}"]
+        lines: list[str] = []
+        for step in found:
+            first, *more = self._broken(step)
+            lines += [f"{name if not lines else ''} &{self._sign(step)} {first}".strip()]
+            lines += [rf"&\quad {text}" for text in more]
+        return lines
+
+    def _sign(self, step: Step) -> str:
+        return r"\approx" if step.sign == "≈" else "="
+
+    def _broken(self, step: Step) -> list[str]:
+        """A step, a long sum in several lines."""
+        if _length(step.text) <= LINE or not step.terms:
+            return [step.text]
+        lines = [""]
+        for term in step.terms:
+            if lines[-1] and _length(lines[-1] + term) > LINE:
+                lines.append("")
+            lines[-1] += term if lines[-1] else term.strip() if not lines[1:] else f"{{}}{term}"
+        return lines
+
+    def aligned(self, derivations: Iterable[Derivation]) -> str:
+        """The lines of several derivations, to stand in one environment."""
+        lines = [line for derivation in derivations for line in self.lines(derivation)]
+        return f" {self.newline}\n".join(lines)
+
+
+def _length(text: str) -> int:
+    """About how wide LaTeX's mathematics is, in characters; of a fraction, its wider part."""
+    while (inner := re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", lambda m: max(m[1], m[2], key=len), text)) != text:
+        text = inner
+    text = re.sub(r"\\(left|right|text|tilde)\b", "", text)
+    text = re.sub(r"[_^]\{[^{}]*\}", "x", text)
+    return len(re.sub(r"\\[a-zA-Z]+", "x", text).replace("{", "").replace("}", ""))
+
+
+def markdown(problem: Problem, derivations: Mapping[str, Derivation], options: Options, stream: Stream) -> None:
+    """The writer of ``-f markdown``."""
+    parts: list[str] = []
+    for derivation in derivations.values():
+        parts += markdown_parts(problem, derivation, options)
+    stream.write(("\n\n".join(parts) + "\n").encode())
+
+
+def markdown_parts(problem: Problem, derivation: Derivation, options: Options) -> Iterator[str]:
+    """Each derivation as a heading line, its equations between ``$$``, and what is said of it."""
+    from attncli.rendering.markdown import escaped
+
+    equations = Equations(problem, options, newline=r"\cr")  # Markdown would eat one of two backslashes
+    shown = list(blocks(derivation))
+    if derivation.is_list and len(shown) == len(list(_listed(derivation))):
+        yield f"**`{derivation.cell}`**"
+        yield _mathematics(equations.aligned(shown))
+        yield from (escaped(words) for words in dict.fromkeys(node.words for node in shown) if words)
+    else:
+        for node in shown:
+            place = place_words(problem, node.cell)
+            yield f"**`{node.cell}`**{f', {escaped(place)}' if place else ''}"
+            yield _mathematics(equations.aligned([node]))
+            said = [escaped(node.words)] if node.words else []
+            said += [f"uses `{found}`"] if (found := uses(node)) else []
+            if said:
+                yield "; ".join(said)
+    if equations.style.left_out:
+        yield "*Terms are left out at ⋯; `--full` shows all.*"
+
+
+def _mathematics(lines: str) -> str:
+    lines = re.sub(r"\\text\{([^{}]*)\}", lambda match: match[0].replace(r"\_", " "), lines)
+    return f"$$\n\\begin{{aligned}}\n{lines}\n\\end{{aligned}}\n$$"
+
+
+def latex(problem: Problem, derivations: Mapping[str, Derivation], options: Options, stream: Stream) -> None:
+    """The writer of ``-f latex``: a fragment for amsmath, or a document of its own with ``--standalone``."""
+    from attncli.rendering.latex import document
+
+    parts = [part for derivation in derivations.values() for part in latex_parts(problem, derivation, options)]
+    stream.write(document("\n\n".join(parts), options.standalone).encode())
+
+
+def latex_parts(problem: Problem, derivation: Derivation, options: Options) -> Iterator[str]:
+    """Each derivation as an ``align*``, with what is said of it before it."""
+    from attncli.rendering.latex import escaped
+
+    equations = Equations(problem, options)
+    shown = list(blocks(derivation))
+    if derivation.is_list and len(shown) == len(list(_listed(derivation))):
+        said = [f"{escaped(words)}." for words in dict.fromkeys(node.words for node in shown) if words]
+        yield "\n".join([*said, f"\\begin{{align*}}\n{equations.aligned(shown)}\n\\end{{align*}}"])
+    else:
+        for node in shown:
+            words = "; ".join(text for text in (place_words(problem, node.cell), node.words) if text)
+            said = [rf"\paragraph{{{escaped(str(node.cell))}}} {f'{escaped(words)}.' if words else ''}".strip()]
+            yield "\n".join([*said, f"\\begin{{align*}}\n{equations.aligned([node])}\n\\end{{align*}}"])
+    if equations.style.left_out:
+        yield r"(Terms are left out at $\cdots$.)"
+
+
+WRITERS = {"table": table, "json": json, "markdown": markdown, "latex": latex}
+"""The formats of `explain`, by the names of the table of formats."""
