@@ -202,8 +202,7 @@ class Checker:
         for verdict in verdicts:
             below = verdict.verdict == WRONG and first in self.key.above[verdict.stage]
             later = any(name not in self.key.above[first] | {first} for name in changes)
-            hollow = verdict.note is not None
-            if below and not later and not hollow:
+            if below and not later and not verdict.hollow:
                 assert verdict.answer is not None
                 differs = ~verdict.answer.agrees(self.key.right[verdict.stage])
                 verdict = replace(

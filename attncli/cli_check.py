@@ -173,12 +173,12 @@ def _write_class(rows: list[Row], format: str, output: str | None) -> None:
     with destination(output) as stream:
         if format == "table":
             from attncli.classroom import totals
-            from attncli.rendering import reports
+            from attncli.rendering import class_reports
 
             options = _options(output)
-            for piece in reports.classroom(rows, options):
+            for piece in class_reports.classroom(rows, options):
                 stream.write(piece)
-            stream.write(reports.summary(totals(rows), options))
+            stream.write(class_reports.summary(totals(rows), options))
         else:
             from attncli.rendering.report_data import WRITERS
 
@@ -215,10 +215,10 @@ def mistakes(
             data = [{key: getattr(row, key) for key in keys} for row in rows]
             stream.write((json.dumps(data, ensure_ascii=False, indent=2) + "\n").encode())
         else:
-            from attncli.rendering import reports
+            from attncli.rendering import class_reports
 
             lines = [(row.name, row.stage, row.sentence, unicode(row.formula), row.source) for row in rows]
-            stream.write(reports.mistakes_table(lines, _options(output)))
+            stream.write(class_reports.mistakes_table(lines, _options(output)))
 
 
 def _selected(names: list[str]) -> list[Any]:

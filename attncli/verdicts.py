@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,7 +51,8 @@ class Entry:
 class StageVerdict:
     """A stage's verdict: how many entries were ``judged``, and where they differ from the right ones (``differs``).
 
-    ``note`` says what a person should know beside the verdict; ``error`` why a stage can't be read.
+    ``note`` says what a person should know beside the verdict; ``error`` why a stage can't be read. ``hollow``: it
+    follows from earlier stages, but from numbers that make that trivial.
     """
 
     stage: str
@@ -59,6 +60,7 @@ class StageVerdict:
     judged: int = 0
     note: str | None = None
     error: str | None = None
+    hollow: bool = False
     answer: Answer | None = field(default=None, repr=False)
     right: Array | None = field(default=None, repr=False)
     follows: Array | None = field(default=None, repr=False)
@@ -156,8 +158,9 @@ class Judge:
             return verdict(CARRIED, ~true, f"follows from the sheet's {self._culprit(name)}")
         if tainted and hollow and either.all():
             note = f"follows from the sheet's {self._culprit(name)}, but that is all zeros or all equal"
-            return verdict(WRONG, ~true, note)
-        return verdict(WRONG, ~either)
+            return replace(verdict(WRONG, ~true, note), hollow=True)
+        coarse = answer.whole and not answer.is_whole(right)
+        return verdict(WRONG, ~either, "the other whole numbers are too coarse to judge" if coarse else None)
 
     def _culprit(self, name: str) -> str:
         """The nearest stages of the sheet that aren't correct and that this one is made of."""

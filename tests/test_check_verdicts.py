@@ -96,7 +96,9 @@ def test_whole_numbers_are_too_coarse_where_the_right_ones_are_not_whole():
 
 
 def test_whole_numbers_that_are_off_are_wrong():
-    assert verdict(P1, "scaled_scores", P1_RIGHT["scores"]) == "wrong"
+    found = check(P1, {"scaled_scores": P1_RIGHT["scores"]})["scaled_scores"]
+    assert found.verdict == "wrong"
+    assert found.note == "the other whole numbers are too coarse to judge"
 
 
 def test_stages_rounded_on_the_way_are_correct_from_their_own_numbers():

@@ -1,11 +1,11 @@
-"""Reports on the screen: one sheet stage by stage, or a class as a table with totals.
+"""The report of one sheet on the screen, stage by stage.
 
 A wrong entry carries a sign beside its colour, so that it is seen without colour too; the right number stands below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from attncli.check import CONVENTIONS, Report
-from attncli.classroom import Row, Totals
+from attncli.classroom import Row
 from attncli.diagnosis import person_index
 from attncli.rendering import captions
 from attncli.rendering.labels import can_show, visible
@@ -103,7 +103,7 @@ def _draw_stage(pen: ReportPen, report: Report, verdict: StageVerdict) -> None:
         _draw_matrices(pen, report, verdict)
         _name_entries(pen, report, verdict)
     if verdict.note and verdict.verdict != CORRECT:
-        pen.line(_sentence(verdict.note), indent=4)
+        pen.line(sentence(verdict.note), indent=4)
 
 
 def _word(verdict: StageVerdict, required: bool) -> str:
@@ -118,7 +118,8 @@ def _word(verdict: StageVerdict, required: bool) -> str:
     }[verdict.verdict]
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
     return text[:1].upper() + text[1:] + "."
 
 
@@ -311,90 +312,3 @@ def _rounding(report: Report) -> Iterator[str]:
         yield f"That looks like rounding: {report.rounding} arithmetic differs as much in this problem."
     else:
         yield "That is more than float32 or float16 arithmetic gives in this problem: it looks like a bug."
-
-
-# A class
-
-CLASS_HEADS = ("sheet", "right", "carried", "wrong", "points", "first wrong", "mistake")
-
-
-def classroom(rows: Iterable[Row], options: Options) -> Iterator[bytes]:
-    """A line a sheet; where the screen is too narrow for the table, a few lines a sheet."""
-    pen = ReportPen(options)
-    rows = list(rows)
-    lines = [_class_cells(pen, row) for row in rows]
-    with_points = any(row.points is not None for row in rows)
-    kept = [i for i, head in enumerate(CLASS_HEADS) if head != "points" or with_points]
-    widths = [max(cell_len(CLASS_HEADS[i]), *(line[i].cell_len for line in lines)) for i in kept]
-    if pen.width is not None and sum(widths) + 2 * len(widths) > pen.width:
-        for line in lines:
-            _draw_stacked(pen, line, kept)
-            yield pen.taken()
-        return
-    heads = [Text(CLASS_HEADS[i], "bold") for i in kept]
-    for cells in [heads, *([line[i] for i in kept] for line in lines)]:
-        text = Text()
-        for i, width, cell in zip(kept, widths, cells, strict=True):
-            gap = " " * (width - cell.cell_len)
-            text.append_text(Text.assemble(gap, cell) if 0 < i < 5 else Text.assemble(cell, gap)).append("  ")
-        pen.line(text)
-        yield pen.taken()
-
-
-def _draw_stacked(pen: ReportPen, line: Sequence[Text], kept: Sequence[int]) -> None:
-    """A sheet's name, its counts, and what went wrong, below one another."""
-    pen.line(line[0])
-    counts = [f"{line[i].plain} {CLASS_HEADS[i]}" for i in kept if 0 < i < 5 and line[i].plain]
-    if counts:
-        pen.line(", ".join(counts), indent=4)
-    first, mistake = line[5].plain, line[6].plain
-    if first or mistake:
-        where = f"{'' if first == UNREADABLE else 'first wrong: '}{first}" if first else ""
-        pen.line(Text(": ".join(filter(None, (where, mistake)))), indent=4)
-
-
-def _class_cells(pen: ReportPen, row: Row) -> list[Text]:
-    name = visible(row.sheet, pen.encoding)
-    points = Text("" if row.points is None else f"{row.points:.10g}")
-    if row.report is None:
-        assert row.error is not None
-        what = visible(row.error.what, pen.encoding)
-        return [Text(name), *[Text("")] * 3, points, Text("unreadable", "red"), Text(what)]
-    wrong = row.count(WRONG, TOO_COARSE, UNREADABLE)
-    said = row.mistake or ""
-    if row.report.convention is not None:
-        said = f"right in another convention: {row.report.convention}"
-    return [
-        Text(name, "green" if row.correct else ""), Text(str(row.count(CORRECT))), Text(str(row.count(CARRIED))),
-        Text(str(wrong), "red" if wrong else ""), points, Text(row.report.first_wrong or ""), Text(said),
-    ]  # fmt: skip
-
-
-def summary(totals: Totals, options: Options) -> bytes:
-    """The class as a whole."""
-    pen = ReportPen(options)
-    parts = [f"{totals.correct} correct", f"{totals.incorrect} not"]
-    parts += [f"{totals.unreadable} unreadable"] if totals.unreadable else []
-    pen.line()
-    pen.line(Text(f"Of {totals.sheets} sheets: {', '.join(parts)}.", "bold"))
-    for title, counts in (
-        ("First wrong stage", totals.first_wrong), ("Mistakes", totals.mistakes), ("Conventions", totals.conventions),
-    ):  # fmt: skip
-        if counts:
-            pen.line(f"{title}:")
-            for name, count in counts:
-                pen.line(f"{count:4} × {name}")
-    if totals.unexplained:
-        pen.line(f"{totals.unexplained:4} × no known mistake" if totals.mistakes else "No known mistake explains them.")
-    return pen.taken()
-
-
-def mistakes_table(lines: Sequence[tuple[str, str, str, str, str]], options: Options) -> bytes:
-    """The table of known mistakes: name and stage, then what it is, the wrong formula, and where it was seen."""
-    pen = ReportPen(options)
-    for name, stage, sentence, formula, source in lines:
-        pen.line(Text.assemble((name, "bold"), ("  at any stage" if stage == "any" else f"  {stage}", "dim")))
-        pen.line(_sentence(sentence), indent=4)
-        pen.line(f"Formula: {formula}", indent=4)
-        pen.line(f"Seen: {source}", "dim", 4)
-    return pen.taken()
