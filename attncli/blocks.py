@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import local
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,14 @@ FEW = 1 << 22
 """Up to so many scores in all, the arrays are kept whole: 32 MiB of float64."""
 
 Progress = Callable[[float], None]
+
+
+class Side(NamedTuple):
+    """What the heads of a group look at: Kᵀ (d_k, m), V with a last column of ones (m, d_v + 1), the largest |k|."""
+
+    K_T: Array
+    V: Array
+    longest_key: float
 
 
 def fits(problem: Problem, wanted: Sequence[str]) -> bool:
@@ -62,11 +70,10 @@ def compute_last(problem: Problem, name: str, progress: Progress | None = None) 
     with _workers() as pool:
         for entry in np.ndindex(p.batch):
             for group in range(p.num_kv_heads):
-                K, V = (_keys_or_values(p, role, entry, group, pool) for role in ("K", "V"))
-                V = np.concatenate([V, np.ones((p.m, 1), p.dtype)], axis=1)  # its product is the softmax's sum
+                side = _side(p, entry, group, pool)
                 for head in _heads_of(p, group):
                     place = _target(p, name, result, entry, head)
-                    _one_head(p, entry, head, (K, V), place, empty[(*entry, head)], pool)
+                    _one_head(p, entry, head, side, place, empty[(*entry, head)], pool)
                     done += 1
                     if progress:
                         progress(done / (h * int(np.prod(p.batch))))
@@ -98,13 +105,10 @@ def _target(
 
 
 def _one_head(
-    problem: Problem, entry: tuple[int, ...], head: int, side: tuple[Array, Array],
+    problem: Problem, entry: tuple[int, ...], head: int, side: Side,
     put: Callable[[slice, Array], None], empty: Array, pool: Executor | None,
 ) -> None:  # fmt: skip
     """All query rows of one head, block after block; ``empty`` (n,) is told which may attend to nothing."""
-    K, V = side
-    longest = float(np.sqrt(np.einsum("ij,ij->i", K, K).max()))
-    K_T = np.ascontiguousarray(K.T)
     height = _height(problem)
     own = local()  # each worker's memory for the scores of a block
 
@@ -119,13 +123,13 @@ def _one_head(
             own.room = np.empty(height * problem.m, problem.dtype)
         outputs, hidden = ops.attend(
             Q,
-            K_T,
-            V,
+            side.K_T,
+            side.V,
             allowed=allowed,
             bias=bias,
             fill=problem.mask_fill,
             softcap=problem.softcap,
-            longest_key=longest,
+            longest_key=side.longest_key,
             room=own.room,
         )
         if problem.empty_rows == "nan":
@@ -137,8 +141,8 @@ def _one_head(
 
 
 def _height(problem: Problem) -> int:
-    """Rows of a block: about a million scores, which a core's cache can hold."""
-    return max(16, min(512, (1 << 20) // problem.m))
+    """Rows of a block: some 800,000 scores, which stay near the core that works on them."""
+    return max(16, min(512, (3 << 18) // problem.m))
 
 
 def _each(pool: Executor | None, job: Callable[[int], Any], starts: Iterable[int]) -> list[Any]:
@@ -169,6 +173,12 @@ def _rows(problem: Problem, role: str, entry: tuple[int, ...], head: int, rows: 
     width = weight.shape[1] // heads
     columns = slice(head * width, (head + 1) * width)
     return ops.project(_entry(source, entry, 2)[rows], weight[:, columns], None if bias is None else bias[columns])
+
+
+def _side(problem: Problem, entry: tuple[int, ...], group: int, pool: Executor | None) -> Side:
+    K, V = (_keys_or_values(problem, role, entry, group, pool) for role in ("K", "V"))
+    longest = float(np.sqrt(np.einsum("ij,ij->i", K, K).max()))
+    return Side(np.ascontiguousarray(K.T), np.concatenate([V, np.ones((len(V), 1), V.dtype)], axis=1), longest)
 
 
 def _keys_or_values(problem: Problem, role: str, entry: tuple[int, ...], head: int, pool: Executor | None) -> Array:
