@@ -32,6 +32,9 @@ _MEANINGS = {
 }  # fmt: skip
 
 
+_HEADS_SAID = {"heads": "the list of heads", "num_heads": "num_heads"}
+
+
 @dataclass(frozen=True)
 class Size:
     """A size: its name, its value, what it counts, and what it was read off: "Z's rows", "num_heads"."""
@@ -74,7 +77,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Parameters:
-    """All that a layer learns: ``weights`` without biases, ``total`` with them, ``full`` with products multiplied out."""
+    """All that a layer learns: ``weights`` without biases, ``total`` with them, ``full`` with products written out."""
 
     rows: tuple[Parameter, ...]
     weights: int
@@ -117,10 +120,10 @@ def sizes(problem: Problem) -> tuple[Size, ...]:
         names.remove("d_out")
     rows = [_size(name, *_said(p, votes["n" if name == "m" and self_attention else name], name)) for name in names]
     if p.num_heads > 1 or p.heads_were_given:
-        by = next((f"the key {name}" for name in ("heads", "num_heads") if name in p.keys), "the head axis")
+        by = next((said for name, said in _HEADS_SAID.items() if name in p.keys), "the head axis")
         rows.append(_size("h", p.num_heads, by))
     if p.num_kv_heads != p.num_heads:
-        rows.append(_size("g", p.num_kv_heads, "the key num_kv_heads"))
+        rows.append(_size("g", p.num_kv_heads, "num_kv_heads"))
     if p.batch:
         axes = "the leading axis" if len(p.batch) == 1 else "the leading axes, " + " × ".join(map(str, p.batch))
         rows.append(_size("batch", prod(p.batch), axes))
@@ -146,8 +149,9 @@ def _said(problem: Problem, vote: tuple[str, int, int], size: str) -> tuple[int,
     name, axis, heads = vote
     value = problem.arrays[name].shape[axis] // heads
     word = "rows" if (axis == -2) != problem.stored_transposed(name) else "columns"
-    source = f"{name}'s {'numbers' if problem.arrays[name].ndim == 1 else word}"
-    source += f" ÷ {heads} heads" if heads > 1 else ""
+    whose = f"{name}'" if name.endswith("s") else f"{name}'s"
+    source = f"{whose} {'numbers' if problem.arrays[name].ndim == 1 else word}"
+    source += f" / {heads} heads" if heads > 1 else ""
     if size == "m":
         for number, kind in ((problem.past, "cached"), (problem.extra, "extra")):
             source += f" + {number} {kind}" if number else ""

@@ -25,6 +25,9 @@ _REPLACES: dict[str, tuple[str, ...]] = {
 }
 """What has nothing to do once a stage is given."""
 
+_BESIDE = {"weights": ("mask",), "outputs": ("mask", "weights", "V")}
+"""What may stand beside a stage of somebody else's, to hold it to: a mask beside weights, V beside outputs."""
+
 _SCORE_MATRICES = {"general": ("W_a",), "additive": ("W_1", "W_2", "v")}
 
 
@@ -52,7 +55,8 @@ def superfluous(problem: Problem) -> tuple[set[str], list[AttncliError]]:
     causes: list[str] = []
     for stage in reversed(STARTS):
         if stage in there and stage not in idle:
-            found = [name for name in replaced_by(stage) if name in there and name not in idle]
+            beside = _BESIDE.get(stage, ()) if problem.foreign else ()
+            found = [name for name in replaced_by(stage) if name in there and name not in (*idle, *beside)]
             idle += found
             causes += [stage] if found else []
     given = [stage for stage in STARTS if stage in there and stage not in idle]

@@ -36,6 +36,8 @@ class Problem:
     Matrices are anything that numpy makes an array of, in the shapes of the table of keys; ``mask`` is "causal",
     {"keep": M}, {"block": M}, {"add": M}, {"lengths": l}, {"window": w}, a bare matrix, or a list of these.
 
+    ``foreign``: given weights and outputs are somebody else's, and a mask or V may stand beside them, to hold them to.
+
     Raises AttncliError, or AttncliErrors with every independent mistake, where keys are unknown, shapes don't fit,
     something is missing, or too much is given.
 
@@ -48,13 +50,14 @@ class Problem:
 
     def __init__(
         self, *, written: Mapping[str, Written] | None = None, factors: Mapping[str, Any] | None = None,
-        notes: Sequence[str] = (), exact: bool = False, **keys: Any,
+        notes: Sequence[str] = (), exact: bool = False, foreign: bool = False, **keys: Any,
     ) -> None:  # fmt: skip
         self.keys = {name: value for name, value in keys.items() if value is not None}
         self.written = dict(written or {})
         self.factors = dict(factors or {})
         self.notes = tuple(notes)
         self.exact = exact
+        self.foreign = foreign
         _refuse_unknown(self.keys)
         self._read_settings()
         self._read_arrays()
@@ -67,6 +70,7 @@ class Problem:
             "factors": self.factors,
             "notes": self.notes,
             "exact": self.exact,
+            "foreign": self.foreign,
         }
         return Problem(**side, **{**self.keys, **keys})
 

@@ -121,6 +121,7 @@ class Sizes:
             self._explain(misfits)
         self.unsure = {axis.size for name in self.wrong for axis in self.axes[name]}
         self.batch = self._batch()
+        self._let_tokens_label_keys()
         self._hold_labels()
 
     # What has too many axes, or too few
@@ -279,6 +280,12 @@ class Sizes:
                 break
             first = first or (name if lead else "")
         return batch
+
+    def _let_tokens_label_keys(self) -> None:
+        """Without Z, tokens that are as many as the keys, and not as many as the queries, are the keys' labels."""
+        tokens, n, m = self.p.tokens, self.value.get("n"), self.value.get("m")
+        if tokens and self.p.memory_tokens is None and "Z" not in self.arrays and n != len(tokens) == m:
+            self.p.tokens, self.p.memory_tokens = None, tokens
 
     def _hold_labels(self) -> None:
         """As many labels as rows; those of the keys may leave out cached and extra ones."""

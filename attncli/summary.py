@@ -296,7 +296,7 @@ def _about_head(problem: Problem, look: spread.Look, statistics: Sequence[spread
         unscaled = "; the scores are not scaled" if scores and not problem.is_scaled else ""
         rows = f"{look.saturated} of {look.choices} queries put more than {spread.SATURATED} on one key"
         yield Warned("saturated", f"{of_head}{rows}: the softmax is saturated{unscaled}")
-    if look.of_allowed is not None and look.of_allowed > UNIFORM:
+    if look.of_allowed is not None and look.of_allowed > UNIFORM and 2 * look.choices > look.rows:
         share = f"the entropy is {100 * look.of_allowed:.4g} % of what it can be"
         yield Warned("uniform", f"{of_head}the weights are nearly uniform: {share}")
 
@@ -341,10 +341,13 @@ def _about_infinities(problem: Problem, statistics: Sequence[spread.Spread]) -> 
     for one in statistics:
         infinite = one.plus_infinite + (one.minus_infinite if one.name in ("Q", "K", "V", "scores") else 0)
         if infinite and one.name not in problem.given:
-            yield Warned("overflow", f"{one.name}: {infinite} of {_count(one)} numbers overflow {problem.dtype.name}")
+            yield Warned(
+                "overflow",
+                f"{one.name}: {infinite} of {_count(one)} numbers {'overflows' if infinite == 1 else 'overflow'} {problem.dtype.name}",
+            )
             return
         if one.nan and problem.empty_rows != "nan":
-            yield Warned("nan", f"{one.name}: {one.nan} of {_count(one)} numbers are NaN")
+            yield Warned("nan", f"{one.name}: {one.nan} of {_count(one)} numbers {'is' if one.nan == 1 else 'are'} NaN")
             return
 
 

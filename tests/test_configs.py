@@ -29,7 +29,7 @@ def test_there_is_one_for_each_variant():
     assert set(NAMES) == {
         "three-tokens", "two-heads", "decoder-causal", "encoder-decoder", "rnn-attention", "transformer-base",
         "library", "columns", "additive", "grouped-query", "padding", "batch", "low-rank", "decoding-step",
-        "sliding-window",
+        "sliding-window", "variance",
     }  # fmt: skip
 
 

@@ -32,7 +32,8 @@ def load(source: str | os.PathLike[str] | None = None, /, *settings: str, foreig
     """The problem in a file, and what KEY=VALUE says on top of it.
 
     ``source`` is a path, "-" for standard input, the name of a shipped example, or None where ``settings``, each a
-    KEY=VALUE, say everything. ``foreign``: as in `Problem`. Paths in a file are relative to the file, those of KEY=VALUE to the working folder.
+    KEY=VALUE, say everything. Paths in a file are relative to the file, those of KEY=VALUE to the working folder.
+    ``foreign``: weights and outputs may stand beside what they must agree with, as in `Problem`.
 
     Raises AttncliError, or AttncliErrors for several mistakes, with file, line and column.
 

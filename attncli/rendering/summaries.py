@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.padding import Padding
 from rich.text import Text
 
 from attncli.memory import said as bytes_in_words
@@ -33,7 +32,9 @@ def write(summary: Summary, problem: Problem, options: Options, stream: Stream) 
     if summary.title:
         pen.console.print(Text(pen.label(one_line(summary.title)), "bold"))
     between = " · " if pen.symbols else " | "
-    _say(pen, between.join(captions.in_force(problem)), "dim")
+    phrases = [_shown(pen, phrase) for phrase in captions.in_force(problem)]
+    for line in _packed(phrases, pen.console.width - 2 * GAP, between):
+        _say(pen, line, "dim")
     for draw in (_sizes, _shapes, _parameters, _work, _mask, _statistics, _heads, _invariants, _warnings):
         draw(pen, summary, problem)
     stream.write(pen.taken())
@@ -102,7 +103,10 @@ def _work(pen: Pen, summary: Summary, problem: Problem) -> None:
         for cost in summary.costs
     ]  # fmt: skip
     _words(pen, rows, right=(1, 2))
-    _say(pen, "Multiply-adds are those of matrix products; masked cells count.", "dim")
+    if not summary.multiply_adds:
+        return
+    cached = " m_new: the keys that are not cached." if problem.past else ""
+    _say(pen, f"Multiply-adds are those of matrix products; masked cells count.{cached}", "dim")
     if cache := summary.cache:
         grouped = f"; with {problem.num_heads} key/value heads {bytes_in_words(cache.ungrouped)}"
         text = f"K and V in a cache: {bytes_in_words(cache.bytes)}, {bytes_in_words(cache.bytes_per_token)} a token"
@@ -173,7 +177,8 @@ def _heads(pen: Pen, summary: Summary, problem: Problem) -> None:
     there = [name for name, _ in columns]
     _say(pen, _legend(there), "dim")
     if skipped:
-        _say(pen, f"{skipped} row{'s are' if skipped > 1 else ' is'} no distribution, and left out.", "dim")
+        rows = f"{skipped} row{'s are' if skipped > 1 else ' is'} left out"
+        _say(pen, f"{rows}: empty, negative, or with another sum than 1.", "dim")
 
 
 _MEANS = {
@@ -244,18 +249,17 @@ def _heading(pen: Pen, text: str) -> None:
     pen.console.print(Text(pen.say(text), "bold"))
 
 
-def _say(pen: Pen, text: str, style: str = "") -> None:
-    """A sentence, indented, wrapped between words."""
-    pen.console.print(_indented(_shown(pen, text), style))
+def _say(pen: Pen, text: str, style: str = "", indent: int = GAP) -> None:
+    """A sentence, indented, wrapped between words; its further lines are indented more."""
+    lines = Text(_shown(pen, text)).wrap(pen.console, pen.console.width - 2 * GAP)
+    for i, line in enumerate(lines):
+        blanks = " " * (2 * GAP if i else indent)
+        pen.console.print(Text(blanks + line.plain.rstrip(), style), soft_wrap=True, crop=False)
 
 
 def _shown(pen: Pen, text: str) -> str:
     """Text as this screen can show it, labels in it made harmless."""
     return visible(text if pen.symbols else plain(text), pen.encoding)
-
-
-def _indented(text: str, style: str) -> Padding:
-    return Padding(Text(text, style), (0, 0, 0, GAP), expand=False)
 
 
 def _figure(pen: Pen, number: float | None) -> str:
@@ -277,22 +281,30 @@ def _words(pen: Pen, rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -
     for row in shown:
         if fits:
             cells = [_padded(cell, width, i in right) for i, (cell, width) in enumerate(zip(row, widths, strict=True))]
-            line = " " * GAP + (" " * GAP).join(cell for cell, width in zip(cells, widths, strict=True) if width)
-            pen.console.print(Text(line.rstrip()), soft_wrap=True, crop=False)
+            lines = [(" " * GAP).join(cell for cell, width in zip(cells, widths, strict=True) if width)]
         else:
-            _say(pen, row[0], "bold")
-            for line in _packed([cell for cell in row[1:] if cell], (pen.width or 0) - 2 * GAP):
-                pen.console.print(_indented(" " * GAP + line, ""))
+            lines = _packed([cell for cell in row if cell], (pen.width or 0) - 2 * GAP)
+        for i, line in enumerate(lines):
+            indent = 2 * GAP if i else GAP
+            if cell_len(line) > pen.console.width - 2 * GAP and not fits:
+                _say(pen, line, indent=indent)
+            else:
+                pen.console.print(Text(" " * indent + line.rstrip()), soft_wrap=True, crop=False)
 
 
-def _packed(cells: Sequence[str], room: int) -> list[str]:
-    """Cells side by side, as many on a line as fit."""
+def _packed(cells: Sequence[str], room: int, between: str = "  ") -> list[str]:
+    """Cells side by side, as many on a line as fit; "=" stands between its neighbours.
+
+    >>> _packed(["n", "=", "3", "queries"], 8)
+    ['n = 3', 'queries']
+    """
     lines = list(cells[:1])
     for cell in cells[1:]:
-        joined = f"{lines[-1]} {cell}" if lines[-1].endswith("=") or cell.startswith("=") else f"{lines[-1]}  {cell}"
-        if cell_len(joined) <= room:
-            lines[-1] = joined
+        gap = " " if lines[-1].endswith("=") or cell.startswith("=") else between
+        if cell_len(lines[-1] + gap + cell) <= room:
+            lines[-1] += gap + cell
         else:
+            lines[-1] += gap.rstrip()
             lines.append(cell)
     return lines
 
