@@ -141,8 +141,8 @@ def _one_head(
 
 
 def _height(problem: Problem) -> int:
-    """Rows of a block: some 800,000 scores, which stay near the core that works on them."""
-    return max(16, min(512, (3 << 18) // problem.m))
+    """Rows of a block: half a million scores, which stay near the core that works on them."""
+    return max(16, min(512, (1 << 19) // problem.m))
 
 
 def _each(pool: Executor | None, job: Callable[[int], Any], starts: Iterable[int]) -> list[Any]:
