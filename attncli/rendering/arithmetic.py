@@ -271,9 +271,9 @@ def _signed(lines: Sequence[Line]) -> Iterator[Step]:
     """Each line once, with the sign before it."""
     before, was_exact = "", True
     for text, exact, terms in lines:
-        if text != before:
+        if text.replace(" ", "") != before:
             yield Step("=" if exact and was_exact else "≈", text, terms)
-        before, was_exact = text, exact
+        before, was_exact = text.replace(" ", ""), exact
 
 
 def _same(one: Any, other: Any) -> bool:

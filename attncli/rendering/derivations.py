@@ -47,7 +47,7 @@ def blocks(derivation: Derivation) -> Iterator[Derivation]:
             used += [] if node.is_list else [node]
         todo += node.operands if node.cell is None or node.operands else ()
     order = [*STAGES]
-    yield from sorted(used, key=lambda node: -order.index(node.cell.name) if node.cell else 0)
+    yield from sorted(used, key=lambda node: (-order.index(node.cell.name), node.cell.lead, node.cell.index))  # type: ignore[union-attr]
 
 
 def _listed(derivation: Derivation) -> Iterator[Derivation]:
@@ -160,20 +160,18 @@ class Screen:
         """All derivations, an empty line around those of several lines."""
         out: list[str] = []
         for derivation in derivations:
-            several = derivation.is_list
-            self._spaced = True
+            spaced, stage = True, None
             for block in blocks(derivation):
-                lines = self.lines(block, alone=not several)
-                if out and (len(lines) > 1 or self._spaced):
+                lines = self.lines(block, alone=block is derivation)
+                name = block.cell.name if block.cell else None
+                if out and (spaced or len(lines) > 1 or name != stage):
                     out.append("")
-                self._spaced = len(lines) > 1 or not several
+                spaced, stage = len(lines) > 1, name
                 out += lines
         if self.style.left_out:
             dots = "…" if self.style.unicode else "..."
             out += ["", f"({dots} stands for terms left out; --full shows all)"]
         return "\n".join(out) + "\n"
-
-    _spaced = False
 
 
 def _cells(text: str) -> int:
@@ -306,7 +304,11 @@ class Equations:
 
     def aligned(self, derivations: Iterable[Derivation]) -> str:
         """The lines of several derivations, to stand in one environment."""
-        lines = [line for derivation in derivations for line in self.lines(derivation)]
+        lines: list[str] = []
+        for derivation in derivations:
+            own = self.lines(derivation)
+            hidden = derivation.op == "hidden" and len(own) == 1
+            lines += [f"{own[0]} \\quad \\text{{(masked)}}"] if hidden else own
         return f" {self.newline}\n".join(lines)
 
 
@@ -336,7 +338,7 @@ def markdown_parts(problem: Problem, derivation: Derivation, options: Options) -
     if derivation.is_list and len(shown) == len(list(_listed(derivation))):
         yield f"**`{derivation.cell}`**"
         yield _mathematics(equations.aligned(shown))
-        yield from (escaped(words) for words in dict.fromkeys(node.words for node in shown) if words)
+        yield from map(escaped, _said_of_all(shown))
     else:
         for node in shown:
             place = place_words(problem, node.cell)
@@ -348,6 +350,11 @@ def markdown_parts(problem: Problem, derivation: Derivation, options: Options) -
                 yield "; ".join(said)
     if equations.style.left_out:
         yield "*Terms are left out at ⋯; `--full` shows all.*"
+
+
+def _said_of_all(nodes: Iterable[Derivation]) -> list[str]:
+    """What is said of the cells of a list, each sentence once; the masks' and the concat's show in the formulas."""
+    return [text for text in dict.fromkeys(n.words for n in nodes if n.op not in ("kept", "hidden", "pick")) if text]
 
 
 def _mathematics(lines: str) -> str:
@@ -370,8 +377,9 @@ def latex_parts(problem: Problem, derivation: Derivation, options: Options) -> I
     equations = Equations(problem, options)
     shown = list(blocks(derivation))
     if derivation.is_list and len(shown) == len(list(_listed(derivation))):
-        said = [f"{escaped(words)}." for words in dict.fromkeys(node.words for node in shown) if words]
-        yield "\n".join([*said, f"\\begin{{align*}}\n{equations.aligned(shown)}\n\\end{{align*}}"])
+        said = [f"{escaped(words)}." for words in _said_of_all(shown)]
+        lines = f"{{\\allowdisplaybreaks\n\\begin{{align*}}\n{equations.aligned(shown)}\n\\end{{align*}}}}"
+        yield "\n".join([*said, lines])
     else:
         for node in shown:
             words = "; ".join(text for text in (place_words(problem, node.cell), node.words) if text)

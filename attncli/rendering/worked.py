@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
 from typing import TYPE_CHECKING
 
 from attncli.cells import Cell, Spot
@@ -40,15 +39,13 @@ def stage(view: View, name: str, full: bool = False) -> tuple[Derivation, str]:
         found = [explainer.spot(Spot(name, lead, i)) for lead in leads for i in range(rows)]
         return _listed(name, found), ""
     example = min(rows, view.problem.n) - 1 if view.problem.mask is not None else 0
+    if name != "outputs" and columns > MOST_OF_ROW:
+        some = [explainer.spot(Spot(name, leads[0], example, j)) for j in range(SOME_OF_ROW)]
+        cells = len(leads) * rows * columns
+        return _listed(name, some), f"{SOME_OF_ROW} of the {cells} cells are worked here; the others go the same way"
     row = explainer.spot(Spot(name, leads[0], example))
-    others = prod((len(leads), rows)) - 1
     line = "columns" if view.problem.columns else "rows"
-    said = f"{row.cell} is worked here; the other {others} {line} go the same way"
-    if row.is_list and columns > MOST_OF_ROW:
-        row = replace(row, operands=row.operands[:SOME_OF_ROW], value=row.value[:SOME_OF_ROW])
-        said = (
-            f"the first {SOME_OF_ROW} of the {columns} cells of {row.cell} are worked here; the others go the same way"
-        )
+    said = f"{row.cell} is worked here; the other {len(leads) * rows - 1} {line} go the same way"
     return _listed(name, [row]), said
 
 
