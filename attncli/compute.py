@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import blocks, ops
+from attncli import ops
 from attncli.errors import AttncliError
 from attncli.memory import refuse_beyond_memory
 from attncli.stages import SCORES, STAGES, Stage, is_present, needed, present, with_cache
@@ -79,7 +80,7 @@ def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Pro
 
 
 def _computed(problem: Problem, wanted: list[str], progress: Progress | None = None) -> Result:
-    if blocks.fits(problem, wanted):
+    if (blocks := _blocks(wanted)) and blocks.fits(problem, wanted):
         refuse_beyond_memory(problem, wanted)
         array, empty = blocks.compute_last(problem, wanted[0], progress)
         return Result(problem, {wanted[0]: array}, (*problem.notes, *_on_empty_rows(problem, empty)))
@@ -108,6 +109,15 @@ def _with_rounding_said(problem: Problem, wanted: list[str], progress: Progress 
     how_far = f"differ from unrounded ones by at most {most:.2g}" if most > 1e-12 else "are what they are unrounded"
     note = f"rounded on the way ({problem.round_in_words()}): the {last} {how_far}"
     return Result(problem, result.rows, (*result.notes, note))
+
+
+def _blocks(wanted: list[str]) -> ModuleType | None:
+    """What makes a last stage by blocks of rows, imported only where one is wanted alone."""
+    if len(wanted) != 1 or wanted[0] not in ("outputs", "concat", "multihead"):
+        return None
+    from attncli import blocks
+
+    return blocks
 
 
 def made(problem: Problem, name: str, values: Mapping[str, Array]) -> Array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import masks, ops
+from attncli import ops
 from attncli.errors import AttncliError, Collector
 from attncli.keys import HEAD_KEYS, KEYS
 from attncli.needs import missing, superfluous
@@ -19,6 +19,7 @@ from attncli.ops import Array
 from attncli.sizes import SCORE_LIKE, STARTS, Sizes
 
 if TYPE_CHECKING:
+    from attncli.masks import Mask
     from attncli.written import Written
 
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
@@ -98,7 +99,7 @@ class Problem:
     heads_were_given: bool
     tokens: tuple[str, ...] | None
     memory_tokens: tuple[str, ...] | None
-    mask: masks.Mask | None
+    mask: Mask | None
     given: dict[str, Array]
     """The stages that the problem starts at, in canonical axes."""
     parts: dict[str, Array]
@@ -287,6 +288,8 @@ class Problem:
         if spec is None:
             self.mask = None
             return
+        from attncli import masks
+
         m = self.m - self.extra
         frame = masks.Frame(self.n, m, self.num_heads, self.batch, self.past, self.extra, self.columns)
         self.mask = masks.build(spec, frame)
@@ -295,6 +298,8 @@ class Problem:
         """Who may attend to whom: "3 猫 may attend to 私, は, 猫"; empty without a mask."""
         if self.mask is None:
             return []
+        from attncli import masks
+
         return masks.in_words(self.mask, self.tokens or self.n, self.memory_tokens or self.m)
 
     def head_block(self, name: str, head: int) -> Array:

@@ -6,19 +6,20 @@ Every shape is compared with the bytes that are there before anything is read; .
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import warnings
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from attncli.errors import AttncliError
+
+if TYPE_CHECKING:
+    from zipfile import ZipInfo
 
 Array = npt.NDArray[Any]
 
@@ -162,6 +163,8 @@ class Npz(Archive):
     def _open(self) -> Mapping[str, Any]:
         if not self.size():
             raise AttncliError("the file is empty")
+        import zipfile  # costs a millisecond or two, which a problem without archives doesn't pay
+
         try:
             self.zip = zipfile.ZipFile(io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source)
         except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
@@ -175,7 +178,7 @@ class Npz(Archive):
         return members
 
     def __getitem__(self, name: str) -> Array:
-        info: zipfile.ZipInfo = self._read[name]
+        info: ZipInfo = self._read[name]
         bomb = info.file_size > 2**26 and info.file_size > MAX_RATIO * max(1, info.compress_size)
         if info.file_size > MAX_MEMBER or bomb:
             size = f"{info.compress_size:,} bytes that claim to expand to {info.file_size:,}"
@@ -202,6 +205,8 @@ class Safetensors(Archive):
     """A .safetensors file: eight bytes of length, a JSON header, and the numbers."""
 
     def _open(self) -> Mapping[str, Any]:
+        import json
+
         size = self.size()
         if not size:
             raise AttncliError("the file is empty")

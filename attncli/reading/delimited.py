@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Callable
@@ -86,6 +85,8 @@ def _split(line: str, separator: str | None) -> list[str]:
         return line.split()
     if '"' not in line:
         return line.split(separator)
+    import csv
+
     return next(iter(csv.reader([line], delimiter=separator)))
 
 
