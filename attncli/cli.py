@@ -146,6 +146,7 @@ def _say_errors(error: AttncliError) -> int:
 _PLAINER = (
     (r"is not a valid int(eger)?( range)?$", "is no whole number"),
     (r"is not a valid float( range)?$", "is no number"),
+    (r"^no such option:? '?([^' ]+)'?$", r"no such option: \1"),
     (r"got unexpected extra arguments?(\(s\))? \((.*)\)$", r"too many words: \2"),
 )
 
@@ -153,7 +154,8 @@ _PLAINER = (
 def _say_usage(error: Exception, words: Sequence[str]) -> int:
     """A wrong usage in our own form: what, and how to mend it."""
     what = error.format_message() if hasattr(error, "format_message") else str(error)
-    what, *hints = what.rstrip(".?").split(". ", 1)
+    what = re.sub(r" \(?(?:Possible options:|Did you mean one of:) (.*?)\??\)$", r". Did you mean \1", what)
+    what, *hints = dict.fromkeys(re.split(r"[.?] ", what.rstrip(".?")))  # some releases suggest the same twice
     what = what[:1].lower() + what[1:]
     for theirs, ours in _PLAINER:
         what = re.sub(theirs, ours, what)

@@ -42,6 +42,11 @@ error: no such command 'Z=z.npy'
   To compute it: attncli compute Z=z.npy
   `attncli --help` shows how it is used.
 """,
+    "compute two-heads --stge Q": """\
+error: no such option: --stge
+  Did you mean --stage, --stats?
+  `attncli compute --help` shows how it is used.
+""",
     "compute two-heads -s wieghts": f"""\
 error: unknown stage 'wieghts'
   Did you mean weights?
