@@ -139,9 +139,7 @@ def compute(
     check_fits(problem, choice, row)
     with progress("computing") as tell_share:
         result = computed(problem, choice.stages, tell_share)
-    options = Options(
-        digits=digits, full=full, stats=stats, standalone=standalone, work=work, screen=screen(output)
-    )
+    options = Options(digits=digits, full=full, stats=stats, standalone=standalone, work=work, screen=screen(output))
     write_result(result, choice, row, options, output)
     tell_notes(result.notes)
 

@@ -7,8 +7,7 @@ A writer is named, not imported, so that JSON costs no rich and the help costs n
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from attncli.errors import AttncliError
 
@@ -22,8 +21,7 @@ class Stream(Protocol):
     def write(self, data: bytes, /) -> int: ...
 
 
-@dataclass(frozen=True)
-class Screen:
+class Screen(NamedTuple):
     """What tables are drawn on: ``width`` in cells (None: as wide as it takes), its encoding, and whether in colour."""
 
     width: int | None = None
@@ -31,8 +29,7 @@ class Screen:
     colours: bool = False
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """What may be said about any format: digits after the point, whole matrices, each row's statistics.
 
     ``standalone``: LaTeX as a whole document. ``work``: the arithmetic of every stage (table, markdown, latex).
@@ -43,14 +40,13 @@ class Options:
     stats: bool = False
     standalone: bool = False
     work: bool = False
-    screen: Screen = field(default_factory=Screen)
+    screen: Screen = Screen()
 
 
 Writer = Callable[["View", Options, Stream], None]
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """A format: its name, what it holds, the suffixes that ask for it, and its writer as "module:function".
 
     ``holds``: what one file takes: "stages" (any number), "stage" (one, with all its axes), or "matrix" (one).

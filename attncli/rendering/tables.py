@@ -7,9 +7,8 @@ Cells are laid out here, each as wide as its column, so that rich has nothing to
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from rich.cells import cell_len, chop_cells
@@ -165,8 +164,7 @@ def _caption(pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> Text:
     return Text.assemble((name, "bold"), "   ", formula, "   " if one_line else "\n", (shape, "dim"))
 
 
-@dataclass
-class Column:
+class Column(NamedTuple):
     """A column laid out: heading lines and cells, all of one width, and a style for each cell."""
 
     width: int
@@ -237,8 +235,7 @@ class Grid:
         return ""
 
 
-@dataclass
-class RowLabels:
+class RowLabels(NamedTuple):
     width: int
     texts: list[str]
 

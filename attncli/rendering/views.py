@@ -6,7 +6,6 @@ A Choice is made, and held to the problem, before anything is computed; a View i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from attncli.rendering.formats import Format
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The stages that are asked for, in the table's order; ``head`` and ``batch`` count from 1 (None: all)."""
 
     stages: tuple[str, ...]
