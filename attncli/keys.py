@@ -72,7 +72,7 @@ _ROWS = (
     ),
     Key("weight_layout", "choice", "how weights are stored: Q = Z W or Q = Z Wᵀ", choices=("in_out", "out_in")),
     Key("dtype", "choice", "what the arithmetic runs in", choices=("float64", "float32", "float16")),
-    Key("round", "round", "k: every stage is rounded to k decimals before the next one uses it; {weights: k} some alone"),
+    Key("round", "round", "k: every stage is rounded to k decimals before the next uses it; {weights: k} some alone"),
     Key("rounding", "choice", "how round treats a tie", choices=("half_away", "half_even")),
     Key("from", "from", "a framework's weights: {torch_mha|bert|gpt2|llama: FILE, layer: 0, prefix: ...}"),
     Key("expect", "sheet", "an answer sheet: stage → matrix"),

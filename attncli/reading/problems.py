@@ -297,8 +297,9 @@ class Reading:
         self.notes += filled.notes
 
     def problem(self) -> Problem:
-        sides = {"written": self.written, "factors": self.factors, "notes": self.notes, "foreign": self.foreign}
-        return Problem(**sides, **self.values)
+        return Problem(
+            written=self.written, factors=self.factors, notes=self.notes, foreign=self.foreign, **self.values
+        )  # fmt: skip
 
     def add_mistakes_beyond(self) -> None:
         """Mistakes among the keys that could be read, where they don't come from the others."""
