@@ -225,6 +225,7 @@ def _range(problem: Problem, weights: Array, outputs: Array, V: Array) -> Invari
     if not wrong.any():
         return Invariant("outputs_in_range", True, f"each output lies within the range of its {line} of V")
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    low, high = np.broadcast_to(low, outputs.shape), np.broadcast_to(high, outputs.shape)
     between = f"outside {_short(float(low[index]))} to {_short(float(high[index]))}, the range of its {line} of V"
     return _broken("outputs_in_range", problem, "outputs", outputs, wrong, between)
 

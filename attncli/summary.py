@@ -337,17 +337,17 @@ def _about_scale(problem: Problem) -> Iterator[Warned]:
 
 
 def _about_infinities(problem: Problem, statistics: Sequence[spread.Spread]) -> Iterator[Warned]:
-    """Numbers beyond the dtype, and NaN that no empty row explains."""
+    """The first stage with numbers beyond the dtype, or with NaN that no empty row explains."""
     for one in statistics:
         infinite = one.plus_infinite + (one.minus_infinite if one.name in ("Q", "K", "V", "scores") else 0)
         if infinite and one.name not in problem.given:
-            yield Warned(
-                "overflow",
-                f"{one.name}: {infinite} of {_count(one)} numbers {'overflows' if infinite == 1 else 'overflow'} {problem.dtype.name}",
-            )
+            verb = "overflows" if infinite == 1 else "overflow"
+            what = f"{one.name}: {infinite} of {_count(one)} numbers {verb} {problem.dtype.name}"
+            yield Warned("overflow", what)
             return
         if one.nan and problem.empty_rows != "nan":
-            yield Warned("nan", f"{one.name}: {one.nan} of {_count(one)} numbers {'is' if one.nan == 1 else 'are'} NaN")
+            verb = "is" if one.nan == 1 else "are"
+            yield Warned("nan", f"{one.name}: {one.nan} of {_count(one)} numbers {verb} NaN")
             return
 
 

@@ -30,13 +30,16 @@ def write(summary: Summary, problem: Problem, options: Options, stream: Stream) 
     """Draw a summary: what is in force, then a section a question."""
     pen = Pen(options)
     if summary.title:
-        pen.console.print(Text(pen.label(one_line(summary.title)), "bold"))
+        pen.console.print(Text(visible(one_line(summary.title), pen.encoding), "bold"))
     between = " · " if pen.symbols else " | "
     phrases = [_shown(pen, phrase) for phrase in captions.in_force(problem)]
     for line in _packed(phrases, pen.console.width - 2 * GAP, between):
         _say(pen, line, "dim")
     for draw in (_sizes, _shapes, _parameters, _work, _mask, _statistics, _heads, _invariants, _warnings):
         draw(pen, summary, problem)
+    if pen.cut_labels:
+        pen.console.print()
+        pen.console.print(Text(pen.say("Labels that end in … are cut; --full shows them whole."), "italic"))
     stream.write(pen.taken())
 
 
