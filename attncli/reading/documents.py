@@ -267,6 +267,8 @@ def _not_text(data: bytes, name: str | None, encoding: str, error: UnicodeDecode
 def _first_unprintable(text: str) -> int | None:
     if text.isascii() and not text.encode().translate(None, bytes(set(range(128)) - set(_CONTROL))):
         return None
+    if text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
+        return None  # no need of the pattern, which takes 5 ms to compile
     match = re.search("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", text)
     return match.start() if match else None
 
