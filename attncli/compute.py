@@ -90,7 +90,7 @@ def _computed(problem: Problem, wanted: list[str], progress: Progress | None = N
     notes = list(problem.notes)
     for done, name in enumerate(order, 1):
         values[name] = made(problem, name, values)
-        notes += _notes_on(problem, name, values[name])
+        notes += _notes_on(problem, name, values)
         still = {need for later in order[done:] for need in _needs(problem, later)}
         values = {kept: array for kept, array in values.items() if kept in still or kept in wanted}
         if progress:
@@ -191,10 +191,12 @@ def _order(problem: Problem, wanted: Iterable[str]) -> list[str]:
     return [name for name in STAGES if name in found]
 
 
-def _notes_on(problem: Problem, name: str, array: Array) -> list[str]:
-    """What a person should read beside a stage: a float16 overflow, queries that may attend to nothing."""
-    if problem.dtype == np.float16 and name in ("Q", "K", "V", "scores") and np.isinf(array).any():
-        return [f"{name} overflows float16, whose largest number is 65504"]
+def _notes_on(problem: Problem, name: str, values: Mapping[str, Array]) -> list[str]:
+    """What a person should read beside a stage: an overflow, queries that may attend to nothing."""
+    array = values[name]
+    before = (one for one in values if one != name)
+    if _overflows(problem, name, array) and not any(_overflows(problem, one, values[one]) for one in before):
+        return [f"{name} overflows {problem.dtype}, whose largest number is {np.finfo(problem.dtype).max:.6g}"]
     mask = problem.mask if name == "masked_scores" else None
     if mask and mask.changes_nothing and not (mask.bands and problem.n == 1):  # a decoding step sees all: no news
         return ["the mask changes nothing: every query may attend to every key"]
@@ -203,6 +205,16 @@ def _notes_on(problem: Problem, name: str, array: Array) -> list[str]:
         return []
     array = array.astype(float) if problem.exact else array
     return _on_empty_rows(problem, np.asarray(np.isneginf(array.max(axis=-1))))
+
+
+_MAY_OVERFLOW = ("Q", "K", "V", "scores", "scaled_scores")
+
+
+def _overflows(problem: Problem, name: str, array: Array) -> bool:
+    """Whether an infinity came up, or a NaN from two of them, where every number that went in is finite."""
+    if name not in _MAY_OVERFLOW or name in problem.given or problem.exact or not array.size:
+        return False
+    return not (np.isfinite(array.max()) and np.isfinite(array.min()))
 
 
 def _on_empty_rows(problem: Problem, empty: Array) -> list[str]:

@@ -221,6 +221,7 @@ def test_standard_output_is_data_alone(name):
         ["Q=1;1", "K=1;2", "V=3;5", "mask={keep: [[1, 1], [0, 0]]}"],
         ["Q=1;1", "K=1;2", "V=3;5", "mask={keep: [[1, 1], [0, 0]]}", "empty_rows=nan"],
         ["Q=300;1", "K=300;2", "V=3;5", "dtype=float16"],
+        ["Q=1e200;1", "K=1e200;2", "V=3;5"],
     ],
 )
 def test_what_is_remarkable_is_said_beside_the_data(words):

@@ -61,6 +61,16 @@ def test_an_overflow_of_float16_is_said():
     assert compute(Problem(Q=[[300]], K=[[300], [1]], V=[[1], [2]], dtype="float32")).notes == ()
 
 
+def test_an_overflow_of_the_other_dtypes_is_said_too():
+    """1e200 · 1e200 is beyond float64, 1e20 · 1e20 beyond float32; ∞ − ∞ is NaN."""
+    result = compute(Problem(Q=[[1e200, 0]], K=[[1e200, 0], [1, 0]], V=[[1], [2]]))
+    assert result.notes == ("scores overflows float64, whose largest number is 1.79769e+308",)
+    result = compute(Problem(Q=[[1e20, 1e20]], K=[[1e20, -1e20]], V=[[1]], dtype="float32"))
+    assert result.notes == ("scores overflows float32, whose largest number is 3.40282e+38",)
+    result = compute(Problem(Q=[[1e200]], K=[[1e100]], V=[[1]], scale=1e100))
+    assert result.notes == ("scaled_scores overflows float64, whose largest number is 1.79769e+308",)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_large_scores_of_both_signs_are_stable(dtype):
     scores = [[40000, -40000, 40000], [-40000, -40000, -40000], [-40000, 0, -40000]]
