@@ -1,4 +1,4 @@
-"""What must hold of weights and outputs whatever they were computed from, and what a matrix that breaks it looks like.
+"""What must hold of weights and outputs, whatever they were computed from.
 
 It needs no key: each row of weights sums to 1, none is negative, masked ones are exactly 0, and each output lies
 between the smallest and the largest value of its column of V.
@@ -7,9 +7,9 @@ between the smallest and the largest value of its column of V.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -62,9 +62,14 @@ def room(problem: Problem, weights: Array) -> Room:
     if decimals is not None:
         half = np.full(weights.shape[:-1], weights.shape[-1] * 0.5 * 10.0**-decimals + 1e-9)
         return Room(half, half, f"weights rounded to {decimals} decimals")
-    kind = stored_as(weights)
+    computed = "weights" not in problem.given
+    kind = problem.dtype.name if computed and problem.dtype.name in _ROUNDING else stored_as(weights)
     error = _ROUNDING[kind] * (4 + np.log2(weights.shape[-1]))
-    return Room(np.full(weights.shape[:-1], error), np.full(weights.shape[:-1], error), f"{kind} numbers")
+    return Room(
+        np.full(weights.shape[:-1], error),
+        np.full(weights.shape[:-1], error),
+        f"{kind} numbers" if kind == problem.dtype.name else f"numbers that fit {kind}",
+    )
 
 
 def stored_as(array: Array) -> str:
@@ -159,15 +164,19 @@ def _sums(problem: Problem, weights: Array) -> Invariant:
     if not wrong.any():
         but = f"; {_numbered(empty)} may attend to nothing" if empty.any() else ""
         most = float(np.abs(off[~empty]).max(initial=0.0))
-        allowed = f"{limits.because} may be off by {_short(float(max(limits.above.max(), limits.below.max())))}"
-        within = f"to within {_short(most)} ({allowed})" if most else "exactly"
+        allowed = f"{limits.because} may be off by {short(float(max(limits.above.max(), limits.below.max())))}"
+        within = f"to within {short(most)} ({allowed})" if most else "exactly"
         return Invariant("rows_sum_to_1", True, f"each {line} of weights sums to 1 {within}{but}")
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     where, more = _place(problem, weights, index), int(wrong.sum()) - 1
     others = f", and {more} other{'s' if more > 1 else ''} not either" if more else ""
     far = max((limits.above if off[index] > 0 else limits.below)[index], 0)
-    allowed = f"{limits.because} may be off by {_short(float(far))}"
-    said = f"{where} sums to {_short(float(off[index]) + 1)}, not to 1 ({allowed})"
+    allowed = f"{limits.because} may be off by {short(float(far))}"
+    said = f"{where} sums to {short(float(off[index]) + 1)}, not to 1 ({allowed})"
+    if not np.isfinite(off[index]):
+        said = f"{where} holds {'NaN' if np.isnan(off[index]) else '∞'}, and doesn't sum to 1"
+    elif not weights[index].any():
+        said = f"{where} is 0 throughout, as of a query that may attend to nothing"
     rows = [_place(problem, weights, tuple(map(int, one))) for one in np.argwhere(wrong)[:20]]
     return Invariant("rows_sum_to_1", False, said + others, tuple(rows), more + 1)
 
@@ -175,8 +184,6 @@ def _sums(problem: Problem, weights: Array) -> Invariant:
 def _empty(problem: Problem, weights: Array) -> Array:
     """Rows (.., n) in which every key is masked, as far as is known, and which are zeros or NaN."""
     allowed = allowed_keys(problem, weights.shape)
-    if problem.mask_fill is not None:
-        return np.zeros(weights.shape[:-1], bool)
     blank = (weights == 0) | np.isnan(weights)
     nothing: Array = ~allowed.any(axis=-1) & blank.all(axis=-1)
     return nothing
@@ -226,7 +233,7 @@ def _range(problem: Problem, weights: Array, outputs: Array, V: Array) -> Invari
         return Invariant("outputs_in_range", True, f"each output lies within the range of its {line} of V")
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     low, high = np.broadcast_to(low, outputs.shape), np.broadcast_to(high, outputs.shape)
-    between = f"outside {_short(float(low[index]))} to {_short(float(high[index]))}, the range of its {line} of V"
+    between = f"outside {short(float(low[index]))} to {short(float(high[index]))}, the range of its {line} of V"
     return _broken("outputs_in_range", problem, "outputs", outputs, wrong, between)
 
 
@@ -259,7 +266,7 @@ def _broken(name: str, problem: Problem, stage: str, array: Array, wrong: Array,
     named = tuple(str(cells.shown(problem, stage, array.shape, tuple(map(int, one)))) for one in places[:20])
     more = len(places) - 1
     others = f" (and {more} more cell{'s' if more > 1 else ''})" if more else ""
-    return Invariant(name, False, f"{named[0]} = {_short(float(array[index]))} is {what}{others}", named, len(places))
+    return Invariant(name, False, f"{named[0]} = {short(float(array[index]))} is {what}{others}", named, len(places))
 
 
 def _place(problem: Problem, weights: Array, row: tuple[int, ...]) -> str:
@@ -272,129 +279,6 @@ def _numbered(empty: Array) -> str:
     return f"quer{'y' if len(rows) == 1 else 'ies'} {', '.join(map(str, rows[:5]))}{more}"
 
 
-def _short(number: float) -> str:
+def short(number: float) -> str:
+    """A number in four digits, or fewer with a power of ten."""
     return f"{number:.4g}".replace("-", "−") if "e" not in f"{number:.4g}" else f"{number:.1e}".replace("-", "−")
-
-
-# What a foreign matrix looks like
-
-
-def looks(problem: Problem, weights: Array) -> tuple[str, ...]:
-    """What a given matrix of weights looks like: dropout, a softmax down the wrong axis, percent, padding ..."""
-    if "weights" not in problem.given or not np.isfinite(weights).all():
-        return ()
-    weights = weights.astype(np.float64, copy=False)
-    seen = _Seen(problem, weights, room(problem, weights))
-    return tuple(said for one in _LOOKS if (said := one(seen)))
-
-
-class _Seen:
-    """A matrix of weights with what every question asks: sums, room, which keys are allowed."""
-
-    def __init__(self, problem: Problem, weights: Array, limits: Room) -> None:
-        self.problem, self.weights, self.limits = problem, weights, limits
-        self.sums = weights.sum(axis=-1)
-        self.allowed = allowed_keys(problem, weights.shape)
-        self.slack = np.maximum(limits.above, limits.below)
-        self.line, self.across = ("column", "row") if problem.columns else ("row", "column")
-
-    def are_1(self, sums: Array, slack: Any = None) -> bool:
-        return bool((np.abs(sums - 1) <= (self.slack.max() if slack is None else slack)).all())
-
-    @property
-    def sound(self) -> bool:
-        return self.are_1(self.sums, self.slack) and bool((self.weights >= 0).all())
-
-
-def _dropout(seen: _Seen) -> str | None:
-    """Entries that are 0 or w/(1−p): some sums exceed 1, and where nothing is lost, the sum is 1/(1−p)."""
-    w, sums, slack = seen.weights, seen.sums, seen.slack
-    over = sums > 1 + slack
-    dropped = (w == 0) & seen.allowed
-    if (w < 0).any() or not over.any() or not dropped.any() or sums.max() > 20:
-        return None
-    top = float(sums.max())
-    whole = ~dropped.any(axis=-1)
-    if whole.any() and (np.abs(sums[whole] - top) > 2 * slack[whole] + 1e-9).any():
-        return None
-    bound = "p = " if whole.any() else "p at least "
-    return (
-        f"looks like dropout: zeros, and sums up to {top:.4g} = 1/(1 − {1 - 1 / top:.3g}); "
-        f"entries are 0 or w/(1 − p), {bound}{1 - 1 / top:.3g}"
-    )
-
-
-def _other_axis(seen: _Seen) -> str | None:
-    if seen.sound or min(seen.weights.shape[-2:]) < 2 or (seen.weights < 0).any():
-        return None
-    if seen.are_1(seen.weights.sum(axis=-2)):
-        layout = "rows" if seen.problem.columns else "columns"
-        return f"each {seen.across} sums to 1: a softmax along the other axis, or a matrix of layout: {layout}"
-    return None
-
-
-def _whole_matrix(seen: _Seen) -> str | None:
-    if seen.sound or seen.weights.shape[-2] < 2 or (seen.weights < 0).any():
-        return None
-    return "all entries together sum to 1: a softmax over the whole matrix" if seen.are_1(
-        seen.weights.sum(axis=(-1, -2))) else None  # fmt: skip
-
-
-def _percent(seen: _Seen) -> str | None:
-    return f"each {seen.line} sums to 100: these are percent" if seen.are_1(seen.sums / 100, 0.02) else None
-
-
-def _signed(seen: _Seen) -> str | None:
-    w = seen.weights
-    if (w < 0).any() and (w > 0).any() and seen.are_1(np.abs(w).sum(axis=-1), seen.slack):
-        return f"without their signs, the entries of each {seen.line} sum to 1: some kernels mark dropped entries so"
-    return None
-
-
-def _logarithms(seen: _Seen) -> str | None:
-    w = seen.weights
-    if (w <= 0).all() and (w < 0).any() and seen.are_1(np.exp(w).sum(axis=-1), np.maximum(seen.slack, 1e-6)):
-        return "these are the logarithms of weights"
-    return None
-
-
-def _lost(seen: _Seen) -> str | None:
-    """Masked after the softmax and not renormalised: masked cells are 0 and the sums are short."""
-    hidden = ~seen.allowed
-    if not hidden.any() or (seen.weights < 0).any() or (seen.weights[hidden] != 0).any():
-        return None
-    short = seen.sums < 1 - seen.slack
-    if short.any() and not (seen.sums > 1 + seen.slack).any() and not short[~hidden.any(axis=-1)].any():
-        return f"the {seen.line}s that the mask touches are short: masked after the softmax, and not renormalised?"
-    return None
-
-
-def _padding(seen: _Seen) -> str | None:
-    """The last keys get the same constant from every query: padding that was never cut off."""
-    w, m = seen.weights, seen.weights.shape[-1]
-    columns = w.reshape(-1, m)
-    if len(columns) < 2:
-        return None
-    constant = (columns == columns[:, -1:]) & (columns[:, -1:] == columns[0, -1]) & seen.allowed.reshape(-1, m)
-    same = constant.all(axis=0)
-    count = m if same.all() else int(np.argmin(same[::-1]))
-    if not 0 < count < m:
-        return None
-    keys = f"key {m} gets" if count == 1 else f"keys {m - count + 1} to {m} get"
-    return f"{keys} {_short(float(columns[0, -1]))} from every query: padding?"
-
-
-def _causal(seen: _Seen) -> str | None:
-    """Zeros above the diagonal alone, where no mask is given."""
-    *_, n, m = seen.weights.shape
-    if n != m or n < 2 or not seen.allowed.all():
-        return None
-    above = np.triu(np.ones((n, m), bool), 1)
-    if (seen.weights[..., above] == 0).all() and (seen.weights[..., ~above] != 0).all():
-        return "looks causal: no token attends to a later one"
-    return None
-
-
-_LOOKS: tuple[Callable[[_Seen], str | None], ...] = (
-    _dropout, _other_axis, _whole_matrix, _percent, _signed, _logarithms, _lost, _padding, _causal,
-)  # fmt: skip

@@ -220,7 +220,7 @@ def _row_axes(problem: Problem, stage: Stage, count: int) -> tuple[str, ...]:
 
 
 def _swapped(axes: tuple[T, ...]) -> tuple[T, ...]:
-    return (*axes[:-2], axes[-1], axes[-2])
+    return (*axes[:-2], *axes[-2:][::-1])
 
 
 # Parameters

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import invariants, ledger, masks, spread
+from attncli import invariants, ledger, masks, resemblance, spread
 from attncli.compute import compute, wanted_stages
 from attncli.errors import AttncliError
 from attncli.memory import refuse_beyond_memory
@@ -142,7 +142,7 @@ def inspect(
 
     >>> from attncli.problem import Problem
     >>> inspect(Problem(weights=[[0.5, 0.25]])).invariants[0].sentence
-    'weights[1] sums to 0.75, not to 1 (bfloat16 numbers may be off by 0.01953)'
+    'weights[1] sums to 0.75, not to 1 (numbers that fit bfloat16 may be off by 0.01953)'
     """
     names = wanted_stages(problem, stages)
     result, notes = _result(problem, names, progress)
@@ -153,7 +153,7 @@ def inspect(
     looks = tuple(_looks(problem, arrays, head, batch))
     held = invariants.invariants(problem, arrays)
     weights = arrays.get("weights")
-    like = () if weights is None else invariants.looks(problem, weights)
+    like = () if weights is None else resemblance.looks(problem, weights)
     variance = _variance(problem, together)
     return Summary(
         problem.title, _scale(problem), problem.dtype.name, problem.layout, ledger.sizes(problem),
@@ -313,9 +313,15 @@ def _about_empty_rows(problem: Problem) -> Iterator[Warned]:
     who = f"{'query' if len(rows) == 1 else 'queries'} {', '.join(map(str, rows[:5]))}{more} may attend to nothing"
     some = "" if by_query[:, [row - 1 for row in rows]].all() else " (in some heads or batch entries)"
     put = "NaN" if problem.empty_rows == "nan" else "zeros"
-    if problem.mask_fill is not None:
+    if problem.mask_fill is not None and _is_finite(problem, problem.mask_fill):
         put = f"shared out over hidden keys (mask_fill {problem.mask_fill:g})"
     yield Warned("empty_rows", f"{who}{some}: {'its' if len(rows) == 1 else 'their'} weights are {put}")
+
+
+def _is_finite(problem: Problem, number: float) -> bool:
+    """Whether a number is one in the problem's dtype: −1e9 is −∞ in float16."""
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(np.asarray(number, dtype=problem.dtype)))
 
 
 def _about_scale(problem: Problem) -> Iterator[Warned]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+from variants import VARIANTS
 
 from attncli import Problem, load
 from attncli.errors import AttncliError
@@ -31,6 +34,14 @@ def test_every_shipped_example_keeps_them():
         assert summary.invariants
         assert all(one.holds for one in summary.invariants), name
         assert summary.looks_like == ()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_every_variant_keeps_them(name, dtype):
+    summary = inspect(Problem(**{**VARIANTS[name], "dtype": dtype}))
+    assert [one.sentence for one in summary.invariants if not one.holds] == []
+    assert bool(json.loads(summary.as_json())["invariants"]) == ("weights" in [cost.name for cost in summary.costs])
 
 
 def test_all_of_them_are_looked_at():
@@ -96,6 +107,18 @@ def test_in_columns_each_column_sums_to_1():
 def test_rounding_on_the_way_is_allowed_for():
     summary = inspect(load("three-tokens", "round=1"))
     assert holds(summary) == dict.fromkeys(holds(summary), True)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("nan, 1", "weights[1] holds NaN, and doesn't sum to 1"),
+        ("inf, 1", "weights[1] holds ∞, and doesn't sum to 1"),
+        ("0, 0", "weights[1] is 0 throughout, as of a query that may attend to nothing"),
+    ],
+)
+def test_rows_that_have_no_sum(row, said):
+    assert sentence(foreign(f"weights=[[{row}]]"), "rows_sum_to_1") == said
 
 
 # None negative, masked ones 0, outputs in range

@@ -115,8 +115,8 @@ def test_json_is_all_of_it():
     found = json.loads(data("inspect", "two-heads", "-f", "json"))
     assert set(found) == {
         "title", "scale", "dtype", "layout", "sizes", "shapes", "parameters", "costs", "multiply_adds", "bytes",
-        "cache", "mask", "statistics", "head_statistics", "score_variance", "heads", "invariants", "looks_like", "warnings",
-        "notes",
+        "cache", "mask", "statistics", "head_statistics", "score_variance", "heads", "invariants", "looks_like",
+        "warnings", "notes",
     }  # fmt: skip
     assert found["parameters"]["total"] == 140
     assert [look["head"] for look in found["heads"]] == [1, 2]
