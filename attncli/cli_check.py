@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attncli.cli_compute import load_words, split_words
 from attncli.errors import AttncliError
 from attncli.names import STAGE_NAMES
 
 if TYPE_CHECKING:
     from attncli.check import Checker
     from attncli.classroom import Marking, Row
+    from attncli.precision import Rule
+    from attncli.problem import Problem
     from attncli.rendering.formats import Options
 
 SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
@@ -30,6 +33,7 @@ Exit code: 0 all judged stages correct, 1 something is not, 2 unreadable.
 \b
 Examples:
   attncli check problem.yaml answers.yaml
+  attncli check problem.yaml mask=causal expect.weights='1 0; 0.33 0.67'
   attncli check problem.yaml sheets/*.yaml
   attncli check problem.yaml sheets/*.yaml -o grades.csv --points weights=2,outputs=3
   attncli check layer.yaml dump.npz --rtol 1e-5
@@ -50,9 +54,12 @@ def _stages(incomplete: str) -> list[str]:
 
 
 def check(
-    problem: Annotated[str, typer.Argument(help="A problem file, a shipped example, or - for standard input.")],
-    answers: Annotated[
-        list[str] | None, typer.Argument(help="Answer sheets: YAML, JSON, .npz or CSV; - for standard input.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PROBLEM [ANSWERS]... [KEY=VALUE]...",
+            help="A file, an example's name or -; answer sheets (YAML, JSON, .npz, CSV, -); keys to set.",
+        ),
     ] = None,
     atol: Annotated[
         float | None, typer.Option("--atol", min=0, help="Absolute tolerance, in place of the decimals as written.")
@@ -81,11 +88,13 @@ def check(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
 ) -> None:
     from attncli.classroom import Marking, points_of
+    from attncli.precision import Rule
 
     chosen = _format(format, output)
     marking = Marking(points_of(points or []), follow_through)
-    checker = _checker(problem, answers or [], atol, rtol, require or [])
-    sheets = answers or []
+    names, settings = split_words(words)
+    problem, sheets = (names[0] if names else None), names[1:]
+    checker = _checker(load_words([*names[:1], *settings], "check"), names, Rule(atol, rtol), require or [])
     if len(sheets) > 1:
         correct = _check_class(checker, sheets, _reader(stage), marking, None if quiet else chosen, output)
     else:
@@ -106,22 +115,20 @@ def _format(format: str | None, output: str | None) -> str:
     return format
 
 
-def _checker(problem: str, answers: list[str], atol: float | None, rtol: float | None, require: list[str]) -> Checker:
+def _checker(problem: Problem, names: list[str], rule: Rule, require: list[str]) -> Checker:
     from attncli.check import Checker
-    from attncli.precision import Rule
-    from attncli.reading.problems import load
 
-    if [problem, *answers].count("-") > 1:
+    if names.count("-") > 1:
         raise AttncliError("standard input can be read only once", hint="Give the problem or the sheet as a file.")
     required = [name.strip() for text in require for name in text.split(",") if name.strip()]
-    return Checker(load(problem), Rule(atol, rtol), required)
+    return Checker(problem, rule, required)
 
 
-def _single(checker: Checker, source: str | None, stage: str | None, marking: Marking, problem: str) -> Row:
+def _single(checker: Checker, source: str | None, stage: str | None, marking: Marking, problem: str | None) -> Row:
     from attncli.classroom import marked
 
     if source is None:
-        return marked(f"{problem}: expect", checker.check(), marking)
+        return marked(f"{problem or 'KEY=VALUE'}: expect", checker.check(), marking)
     name = "standard input" if source == "-" else source
     return marked(name, checker.check(_reader(stage)(source)), marking)
 

@@ -170,13 +170,19 @@ def refuse_terminal(row: Format, output: str | None) -> None:
         raise AttncliError(f"{row.name} is binary, and standard output is a terminal", hint=hint)
 
 
+def split_words(words: list[str] | None) -> tuple[list[str], list[str]]:
+    """A command's words: the files and names among them, and the KEY=VALUE."""
+    words = words or []
+    settings = [word for word in words if _ASSIGNMENT.match(word)]
+    return [word for word in words if not _ASSIGNMENT.match(word)], settings
+
+
 def load_words(words: list[str] | None, command: str, foreign: bool = False) -> Problem:
     """The problem that a command's words name: at most one PROBLEM, and any number of KEY=VALUE (see `load`)."""
     from attncli.reading.problems import load
 
     words = words or []
-    assignments = [word for word in words if _ASSIGNMENT.match(word)]
-    sources = [word for word in words if not _ASSIGNMENT.match(word)]
+    sources, assignments = split_words(words)
     if not any(words):
         hint = f"Name a file, KEY=VALUE, or an example: attncli {command} three-tokens. `attncli examples` lists them."
         raise AttncliError(f"{command} what? No problem is named", hint=hint)

@@ -262,3 +262,11 @@ def test_exit_codes(folder, arguments, code, capfd):
         main(["check", *arguments])
     assert left.value.code == code
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_key_value_sets_a_key_of_the_problem_and_of_its_own_sheet():
+    # causal: row 1 sees key 1 alone; row 2 is e^(1/√2) : e^(−1/√2) = 0.8044 : 0.1956
+    sheet = "weights=1 0 0; 0.8044 0.1956 0; 0.4458 0.1084 0.4458"
+    causal = run("three-tokens", "mask=causal", f"expect.{sheet}")
+    assert (causal.exit_code, "correct" in causal.stdout) == (0, True)
+    assert run("three-tokens", f"expect.{sheet}").exit_code == 1
