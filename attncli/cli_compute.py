@@ -121,6 +121,7 @@ def compute(
     stats: Annotated[
         bool, typer.Option("--stats", help="Beside weights: each row's sum, maximum and entropy.")
     ] = False,
+    mask: Annotated[bool, typer.Option("--mask", help="Say the mask in words: who may attend to whom.")] = False,
     standalone: Annotated[bool, typer.Option("--standalone", help="LaTeX as a whole document.")] = False,
     work: Annotated[bool, typer.Option("--work", help="The arithmetic of every stage: a worked solution.")] = False,
     exact: Exactly = False,
@@ -142,6 +143,23 @@ def compute(
     options = Options(digits=digits, full=full, stats=stats, standalone=standalone, work=work, screen=screen(output))
     write_result(result, choice, row, options, output)
     tell_notes(result.notes)
+    if mask:
+        tell_mask(problem, full)
+
+
+MOST_SENTENCES = 20
+
+
+def tell_mask(problem: Problem, full: bool) -> None:
+    """Who may attend to whom, on standard error: a sentence a query, the first of many unless ``full``."""
+    from attncli.terminal import tell
+
+    sentences = problem.mask_in_words() or ["there is none: every query may attend to every key"]
+    left_out = 0 if full else max(0, len(sentences) - MOST_SENTENCES)
+    for sentence in sentences[: len(sentences) - left_out]:
+        tell("mask", sentence)
+    if left_out:
+        tell("mask", f"{left_out} more queries; --full says them all")
 
 
 def write_result(result: Result, choice: Choice, row: Format, options: Options, output: str | None) -> None:

@@ -227,3 +227,19 @@ def test_the_examples_in_the_help_work(tmp_path, monkeypatch):
 def test_the_python_side_is_the_same():
     result = attncli.compute(attncli.load(str(THREE)))
     assert result["weights"].tolist() == json.loads(data("compute", THREE, "-f", "json"))["weights"]
+
+
+def test_the_mask_in_words_goes_beside_the_data():
+    done = run("compute", "three-tokens", "mask=causal", "-s", "weights", "-f", "csv", "--mask")
+    assert done.text.startswith("1.0,0.0,0.0\n")
+    assert done.error.splitlines() == [
+        "mask: 1 私 may attend to 私",
+        "mask: 2 は may attend to 私, は",
+        "mask: 3 猫 may attend to 私, は, 猫",
+    ]
+    none = run("compute", "three-tokens", "-s", "weights", "-f", "csv", "--mask")
+    assert none.error == "mask: there is none: every query may attend to every key\n"
+    many = run(
+        "compute", "Q={ones: [30, 1]}", "K={ones: [30, 1]}", "mask=causal", "-s", "weights", "-f", "csv", "--mask"
+    )
+    assert many.error.splitlines()[-1] == "mask: 10 more queries; --full says them all"
