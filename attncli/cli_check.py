@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attncli.cli_compute import load_words, split_words
+from attncli.cli_words import load_words, split_words
 from attncli.errors import AttncliError
 from attncli.names import STAGE_NAMES
 

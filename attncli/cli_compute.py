@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attncli.cli_words import (
+    Batch,
+    Digits,
+    Exactly,
+    FormatName,
+    Head,
+    OutputFile,
+    Rounding,
+    Stages,
+    Words,
+    complete_examples,
+    load_words,
+    prepared,
+    split_batch,
+    split_list,
+)
 from attncli.errors import AttncliError
-from attncli.names import FORMAT_NAMES, STAGE_NAMES
 
 if TYPE_CHECKING:
     from attncli.compute import Result
@@ -39,74 +53,6 @@ Examples:
   attncli examples
   attncli examples three-tokens > mine.yaml
 """
-
-_ASSIGNMENT = re.compile(r"[A-Za-z_][\w.]*=")
-
-
-def _stages(incomplete: str) -> list[str]:
-    before, comma, last = incomplete.rpartition(",")
-    return [before + comma + name for name in STAGE_NAMES if name.startswith(last)]
-
-
-def _formats(incomplete: str) -> list[tuple[str, str]]:
-    from attncli.rendering.formats import FORMATS
-
-    return [(name, row.meaning) for name, row in FORMATS.items() if name.startswith(incomplete)]
-
-
-def _examples(incomplete: str) -> list[str]:
-    from attncli.examples import names
-
-    return [name for name in names() if name.startswith(incomplete)]
-
-
-def _problem_or_key(incomplete: str) -> list[str]:
-    from attncli.keys import KEYS
-
-    return _examples(incomplete) + [f"{name}=" for name in KEYS if name.startswith(incomplete)]
-
-
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[PROBLEM] [KEY=VALUE]...",
-        help="A file, an example's name or -; then keys to set.",
-        autocompletion=_problem_or_key,
-    ),
-]
-Stages = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--stage", "-s", metavar="NAME", help=f"Only these: {', '.join(STAGE_NAMES)}.", autocompletion=_stages
-    ),
-]
-Head = Annotated[int | None, typer.Option("--head", "-H", metavar="R", help="Only head R, from 1.")]
-Batch = Annotated[
-    str | None, typer.Option("--batch", "-B", metavar="I", help="Only batch entry I, from 1 (I,J for two axes).")
-]
-FormatName = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        help=f"{', '.join(FORMAT_NAMES)}.",
-        autocompletion=_formats,
-    ),
-]
-OutputFile = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file; its suffix picks the format.")
-]
-Digits = Annotated[
-    int | None, typer.Option("--digits", "-d", min=0, max=17, metavar="N", help="Decimals (tables: 4; data: all).")
-]
-Exactly = Annotated[
-    bool, typer.Option("--exact", help="Exact numbers: fractions, roots and powers of e stay as they are.")
-]
-Rounding = Annotated[
-    str | None,
-    typer.Option("--round", metavar="K", help="Round every stage to K decimals (or weights=K) before the next."),
-]
 
 
 def compute(
@@ -188,83 +134,9 @@ def refuse_terminal(row: Format, output: str | None) -> None:
         raise AttncliError(f"{row.name} is binary, and standard output is a terminal", hint=hint)
 
 
-def split_words(words: list[str] | None) -> tuple[list[str], list[str]]:
-    """A command's words: the files and names among them, and the KEY=VALUE."""
-    words = words or []
-    settings = [word for word in words if _ASSIGNMENT.match(word)]
-    return [word for word in words if not _ASSIGNMENT.match(word)], settings
-
-
-def load_words(words: list[str] | None, command: str, foreign: bool = False) -> Problem:
-    """The problem that a command's words name: at most one PROBLEM, and any number of KEY=VALUE (see `load`)."""
-    from attncli.reading.problems import load
-
-    words = words or []
-    sources, assignments = split_words(words)
-    if not any(words):
-        hint = f"Name a file, KEY=VALUE, or an example: attncli {command} three-tokens. `attncli examples` lists them."
-        raise AttncliError(f"{command} what? No problem is named", hint=hint)
-    if len(sources) > 1:
-        raise _two_problems(words, sources)
-    return load(sources[0] if sources else None, *assignments, foreign=foreign)
-
-
-def _two_problems(words: list[str], sources: list[str]) -> AttncliError:
-    """The error for more than one PROBLEM, with what was probably meant."""
-    hint = "One PROBLEM, and KEY=VALUE for what is set in it."
-    stage = next((word for word in sources if word in STAGE_NAMES), None)
-    if any(word == "=" or word.startswith("=") or word.endswith("=") for word in words):
-        hint = "KEY=VALUE is one word, without spaces around the =."
-    elif stage is not None:
-        hint = f"A stage is selected with -s: -s {stage}"
-    return AttncliError(f"two problems are named: {sources[0]} and {sources[1]}", hint=hint)
-
-
-def prepared(problem: Problem, exact: bool, round: str | None) -> Problem:
-    """The problem as --round and --exact change it."""
-    if round is not None:
-        problem = problem.replace(round=_round(round))
-    if exact:
-        from attncli.exact import exact_problem
-
-        problem = exact_problem(problem)
-    return problem
-
-
-def _round(text: str) -> int | dict[str, int]:
-    """``2``, or ``weights=2,outputs=1``."""
-    try:
-        if "=" not in text:
-            return int(text)
-        return {name.strip(): int(count) for name, _, count in (part.partition("=") for part in text.split(","))}
-    except ValueError:
-        hint = "Write --round 2, or --round weights=2 for one stage alone."
-        raise AttncliError(f"--round takes a number of decimals, not {text!r}", hint=hint) from None
-
-
-def split_list(texts: list[str] | None) -> list[str] | None:
-    """A repeatable option, each time a name or a comma list; None where it isn't there at all."""
-    names = [name.strip() for text in texts or [] for name in text.split(",") if name.strip()]
-    if texts and not names:
-        raise AttncliError("-s names no stage", hint=f"The stages are {', '.join(STAGE_NAMES)}.")
-    return names or None
-
-
-def split_batch(text: str | None) -> tuple[int, ...] | None:
-    """A batch entry: 2, or 2,1 for two batch axes."""
-    if text is None:
-        return None
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise AttncliError(
-            f"-B takes whole numbers, not {text!r}", hint="-B 2, or -B 2,1 for two batch axes."
-        ) from None
-
-
 def examples(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Print this one.", autocompletion=_examples)
+        str | None, typer.Argument(metavar="[NAME]", help="Print this one.", autocompletion=complete_examples)
     ] = None,
 ) -> None:
     from attncli import examples as shipped

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attncli.cli_compute import (
-    _ASSIGNMENT,
+from attncli.cli_words import (
     Digits,
     Exactly,
     OutputFile,
     Rounding,
-    _problem_or_key,
+    complete_problem,
+    is_assignment,
     load_words,
     prepared,
 )
@@ -42,7 +42,7 @@ Examples:
 def explain(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PROBLEM] CELL... [KEY=VALUE]...", autocompletion=_problem_or_key),
+        typer.Argument(metavar="[PROBLEM] CELL... [KEY=VALUE]...", autocompletion=complete_problem),
     ] = None,
     depth: Annotated[
         str, typer.Option("--depth", metavar="N", help="How many stages to follow back, or all: to Z and the weights.")
@@ -111,7 +111,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """The words that name cells, and the rest: PROBLEM and KEY=VALUE."""
     from attncli.cells import is_cell
 
-    cells = [word for word in words if not _ASSIGNMENT.match(word) and is_cell(word)]
+    cells = [word for word in words if not is_assignment(word) and is_cell(word)]
     rest = [word for word in words if word not in cells]
     if not cells:
         hint = "Name a cell: weights[1,3], a row: outputs[1], or a stage: scores."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attncli.cli_compute import Batch, Digits, Head, OutputFile, Stages, Words, load_words, split_batch, split_list
+from attncli.cli_words import Batch, Digits, Head, OutputFile, Stages, Words, load_words, split_batch, split_list
 from attncli.errors import AttncliError
 
 if TYPE_CHECKING:
