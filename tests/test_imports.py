@@ -1,20 +1,16 @@
-"""What a run brings in, seen by a fresh interpreter; and that imports point one way."""
+"""What a run brings in, seen by a fresh interpreter."""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import attncli
 from attncli.names import FORMAT_NAMES, STAGE_NAMES
 from attncli.rendering.formats import FORMATS
 from attncli.stages import STAGES
 
-PACKAGE = Path(attncli.__file__).parent
 HEAVY = ("numpy", "yaml", "rich", "matplotlib", "sympy", "safetensors", "torch", "pandas")
 
 
@@ -82,52 +78,3 @@ def test_keys_alone_need_no_yaml():
 def test_the_names_that_need_no_numpy_are_those_of_the_tables():
     assert tuple(STAGES) == STAGE_NAMES
     assert tuple(FORMATS) == FORMAT_NAMES
-
-
-def imported_by(file: Path) -> set[str]:
-    """The modules that a file imports at any depth, by their full names."""
-    found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: a relative import"
-            found.add(node.module or "")
-            found |= {f"{node.module}.{name.name}" for name in node.names}
-    return found
-
-
-FILES = sorted(PACKAGE.rglob("*.py"))
-
-
-def dotted(file: Path) -> str:
-    return ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)
-
-
-@pytest.mark.parametrize("file", FILES, ids=dotted)
-def test_each_library_has_its_place(file):
-    name, imports = dotted(file), imported_by(file)
-    top = {one.partition(".")[0] for one in imports}
-    command_line = name.startswith("attncli.cli") or name == "attncli.__main__"
-    assert "typer" not in top or command_line
-    assert "click" not in top
-    assert "pickle" not in top
-    assert "rich" not in top or name.startswith("attncli.rendering") or name == "attncli.terminal"
-    assert "yaml" not in top or name.startswith(("attncli.reading", "attncli.rendering"))
-    assert command_line or not any(one.startswith("attncli.cli") for one in imports)
-
-
-CORE = (
-    "errors", "keys", "written", "notation", "masks", "ops", "sizes", "fit", "problem", "stages", "needs", "memory",
-    "blocks", "precision",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("module", CORE)
-def test_the_mathematics_knows_nobody_above_it(module):
-    above = ("attncli.reading", "attncli.rendering", "attncli.check", "attncli.explain", "attncli.mistakes")
-    assert not any(one.startswith(above) for one in imported_by(PACKAGE / f"{module}.py"))
-
-
-def test_there_are_modules_to_look_at():
-    assert len(FILES) > 40

@@ -90,4 +90,4 @@ def test_a_result_alone_imports_no_rich() -> None:
         "import sys, attncli; r = attncli.compute(attncli.Problem(Q=[[1]], K=[[1]], V=[[1]])); r._repr_html_();"
         "assert 'rich' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
