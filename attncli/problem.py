@@ -66,14 +66,8 @@ class Problem:
 
     def replace(self, **keys: Any) -> Problem:
         """The same problem with some keys changed (None takes a key away)."""
-        side: dict[str, Any] = {
-            "written": self.written,
-            "factors": self.factors,
-            "notes": self.notes,
-            "exact": self.exact,
-            "foreign": self.foreign,
-        }
-        return Problem(**side, **{**self.keys, **keys})
+        beside = {name: getattr(self, name) for name in ("written", "factors", "notes", "exact", "foreign")}
+        return Problem(**beside, **{**self.keys, **keys})
 
     # What is set: everything but the arrays
 
@@ -301,6 +295,10 @@ class Problem:
         from attncli import masks
 
         return masks.in_words(self.mask, self.tokens or self.n, self.memory_tokens or self.m)
+
+    def labels(self, axis: str) -> tuple[str, ...] | None:
+        """The tokens along an axis, "n" (queries) or "m" (keys); None where it has no labels."""
+        return {"n": self.tokens, "m": self.memory_tokens}.get(axis)
 
     def head_block(self, name: str, head: int) -> Array:
         """One head's own weights or bias (0-based): W_Q, W_K, W_V, b_Q ... by columns, W_O by rows."""

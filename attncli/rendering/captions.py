@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attncli import notation
 from attncli.rendering.numbers import shown
-from attncli.stages import STAGES, Stage, is_present
+from attncli.stages import Stage, is_present
 
 if TYPE_CHECKING:
     from attncli.problem import Problem
@@ -121,26 +121,6 @@ def shape(problem: Problem, stage: Stage, size: tuple[int, ...]) -> str:
         if name in _AXES:
             text += f", {word}: {_AXES[name]}"
     return text
-
-
-def axis_labels(problem: Problem, name: str, size: int) -> list[str]:
-    """Labels along an axis: queries and keys by their tokens, where there are any; else empty."""
-    labels: tuple[str, ...] | None = None
-    if name == "n":
-        labels = problem.tokens
-    elif name == "m":
-        labels = problem.memory_tokens or (None if problem.is_cross else problem.tokens)
-    if labels is None:
-        return [""] * size
-    if name == "m" and len(labels) < size:
-        before = ["(cached)"] * (size - len(labels) - problem.extra)
-        return [*before, *labels, *["(extra)"] * problem.extra][:size]
-    return list(labels)
-
-
-def title(stage: str) -> str:
-    """A stage's name with its meaning: "weights: how much query i attends to key j"."""
-    return f"{stage}: {STAGES[stage].meaning}"
 
 
 def written(formula: str, symbols: bool) -> str:

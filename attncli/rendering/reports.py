@@ -15,7 +15,6 @@ from rich.text import Text
 from attncli.check import CONVENTIONS, Report
 from attncli.classroom import Row
 from attncli.diagnosis import person_index
-from attncli.rendering import captions
 from attncli.rendering.labels import can_show, visible
 from attncli.rendering.numbers import bands, shown
 from attncli.rendering.tables import Pen
@@ -233,10 +232,10 @@ def _row_labels(
     from attncli.stages import STAGES
 
     names = STAGES[verdict.stage].shape_names(report.problem)
-    tokens = captions.axis_labels(report.problem, names[0], bad.shape[0])
+    tokens = report.problem.labels(names[0])
     labels = []
     for i in rows:
-        labels.append(f"{i + 1} {pen.label(tokens[i])}".rstrip())
+        labels.append(f"{i + 1} {pen.label(tokens[i])}" if tokens else f"{i + 1}")
         labels += ["  right"] if any(bad[i, j] for j in cols) else []
     return labels
 

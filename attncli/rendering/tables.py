@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.table import Table
@@ -21,6 +20,7 @@ from attncli.rendering import captions
 from attncli.rendering.labels import can_show, plain, visible
 from attncli.rendering.numbers import DIGITS, aligned, bands, kept, shown
 from attncli.rendering.shades import shade
+from attncli.rendering.views import hidden_cells
 from attncli.stages import STAGES, Stage
 
 if TYPE_CHECKING:
@@ -181,10 +181,10 @@ class Grid:
         self.numbers = matrix.numbers
         most = max(self.numbers.shape) if pen.options.full else MOST
         self.rows, self.cols = (kept(size, most, EDGE) for size in self.numbers.shape)
-        self.hidden = _hidden(problem, stage, matrix)
+        self.hidden = hidden_cells(problem, stage.name, matrix)
         names = stage.shape_names(problem)
         self.row_labels, self.column_labels = (
-            captions.axis_labels(problem, name, size) for name, size in zip(names, self.numbers.shape, strict=True)
+            problem.labels(name) or ("",) * size for name, size in zip(names, self.numbers.shape, strict=True)
         )
         self.with_stats = pen.options.stats and stage.name == "weights"
         self.stats = _statistics(self.numbers, axis=0 if problem.columns else 1) if self.with_stats else {}
@@ -284,18 +284,6 @@ def _right(text: str, width: int) -> str:
 
 def _left(text: str, width: int) -> str:
     return text + " " * (width - cell_len(text))
-
-
-def _hidden(problem: Problem, stage: Stage, matrix: Matrix) -> Array | None:
-    """True where the mask hides a score or a weight, in the shape of the matrix."""
-    if problem.mask is None or stage.name not in ("masked_scores", "weights") or not problem.mask.hides:
-        return None
-    allowed = problem.mask.allowed
-    assert allowed is not None
-    whole = np.broadcast_to(allowed, (*problem.batch, problem.num_heads, problem.n, problem.m))
-    lead = tuple(number - 1 for number in matrix.batch)
-    one: Array = ~whole[(*(0,) * (len(problem.batch) - len(lead)), *lead, (matrix.head or 1) - 1)]
-    return one.T if problem.columns else one
 
 
 def _statistics(weights: Array, axis: int) -> dict[str, Array]:

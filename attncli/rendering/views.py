@@ -10,9 +10,11 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from attncli.compute import wanted_stages
 from attncli.errors import AttncliError
-from attncli.stages import STAGES, Stage
+from attncli.stages import SCORES, STAGES, Stage
 
 if TYPE_CHECKING:
     from attncli.compute import Result
@@ -157,3 +159,20 @@ class View:
         """The selected batch entry along a stage's own batch axes, which may be fewer than the problem's."""
         batch = self.choice.batch
         return () if batch is None else batch[len(batch) - lead :]
+
+
+def hidden_cells(problem: Problem, name: str, matrix: Matrix) -> Array | None:
+    """True where a mask hides a cell of a matrix of scores or weights, as shown (rows, columns); None: it hides none.
+
+    Of scores that are given, those at −∞ are taken to be hidden.
+    """
+    mask = problem.mask
+    if name in ("masked_scores", "weights") and mask is not None and mask.allowed is not None:
+        allowed = np.broadcast_to(mask.allowed, (*problem.batch, problem.num_heads, problem.n, problem.m))
+        lead = (0,) * (len(problem.batch) - len(matrix.batch)) + tuple(i - 1 for i in matrix.batch)
+        hidden: Array = ~allowed[(*lead, (matrix.head or 1) - 1)]
+        return hidden.T if problem.columns else hidden
+    if name in SCORES and matrix.numbers.dtype != object:
+        hidden = np.isneginf(matrix.numbers)
+        return hidden if hidden.any() else None
+    return None

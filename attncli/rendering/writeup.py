@@ -18,7 +18,8 @@ from attncli.keys import HEAD_KEYS, KEYS
 from attncli.problem import WEIGHTS
 from attncli.rendering import captions
 from attncli.rendering.numbers import kept, shown
-from attncli.stages import SCORES, STAGES, present
+from attncli.rendering.views import hidden_cells
+from attncli.stages import STAGES, present
 
 if TYPE_CHECKING:
     from attncli.ops import Array
@@ -127,7 +128,7 @@ def _sheets(view: View, name: str) -> Iterator[Sheet]:
         array = matrix.numbers
         rows, columns = _labels(problem, stage.axes[-2:], array.shape)
         head = matrix.head if several else None
-        hidden = hidden_cells(problem, name, array, matrix.batch, matrix.head or 1)
+        hidden = hidden_cells(problem, name, matrix)
         yield Sheet(name, of_head(symbol, head), array, rows, columns, matrix.batch, head, hidden)
 
 
@@ -142,26 +143,11 @@ def of_head(symbol: str, head: int | None) -> str:
 
 def _labels(problem: Problem, axes: Sequence[str], shape: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The labels of rows and columns: tokens where an axis has them, else numbers."""
-    named = [cells.labels(problem, axis) for axis in (reversed(axes) if problem.columns else axes)]
+    named = [problem.labels(axis) for axis in (reversed(axes) if problem.columns else axes)]
     first, second = (
-        tuple(label if label is not None else str(i) for i, label in enumerate(words or (None,) * size, 1))
-        for words, size in zip(named, shape, strict=True)
+        words or tuple(str(i) for i in range(1, size + 1)) for words, size in zip(named, shape, strict=True)
     )
     return first, second
-
-
-def hidden_cells(problem: Problem, name: str, array: Array, batch: Sequence[int], head: int) -> Array | None:
-    """True where the mask hides a cell of one matrix of scores or weights, as shown; None where it hides none."""
-    mask = problem.mask
-    if name in ("masked_scores", "weights") and mask is not None and mask.allowed is not None:
-        allowed = np.broadcast_to(mask.allowed, (*problem.batch, problem.num_heads, problem.n, problem.m))
-        lead = (0,) * (len(problem.batch) - len(batch)) + tuple(i - 1 for i in batch)
-        hidden: Array = ~allowed[(*lead, head - 1)]
-        return hidden.T if problem.columns else hidden
-    if name in SCORES and array.dtype != object:
-        hidden = np.isneginf(array)
-        return hidden if hidden.any() else None
-    return None
 
 
 # What is given
