@@ -22,7 +22,6 @@ CARRIED = "carried forward"
 WRONG = "wrong"
 MISSING = "missing"
 UNREADABLE = "unreadable"
-VERDICTS = (CORRECT, TOO_COARSE, CARRIED, WRONG, MISSING, UNREADABLE)
 
 SAMPLES = 24
 """How often a sheet's numbers are shaken, each within what it may stand for, to see how far rounding carries."""

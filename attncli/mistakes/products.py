@@ -34,18 +34,20 @@ def _transposed_weight(role: str) -> Mistake:
     )
 
 
-def _with_weight_of(role: str, other: str) -> Mistake:
-    """Q, K or V made with another one's weights."""
+def _made_as(role: str, other: str) -> Wrong:
+    """Q, K or V made with another one's weights, or given as the other."""
 
     def wrong(problem: Problem, values: Values) -> Array:
-        bias = getattr(problem, f"b_{other}")
-        if getattr(problem, f"W_{other}") is None:
-            return fresh(problem, other)
-        return projected(problem, role, weight=getattr(problem, f"W_{other}"), bias=bias)
+        weight, bias = getattr(problem, f"W_{other}"), getattr(problem, f"b_{other}")
+        return fresh(problem, other) if weight is None else projected(problem, role, weight=weight, bias=bias)
 
+    return wrong
+
+
+def _with_weight_of(role: str, other: str) -> Mistake:
     source = "yflyzhang/AnnotatedTransformer#1; datawhalechina/learn-nlp-with-transformers#40"
     sentence = f"{role} was made with W_{other}"
-    return row(f"{role}_from_W_{other}", role, sentence, f"Z W^{other}", source, wrong)
+    return row(f"{role}_from_W_{other}", role, sentence, f"Z W^{other}", source, _made_as(role, other))
 
 
 def _K_not_transposed(problem: Problem, values: Values) -> Array | None:
@@ -62,18 +64,8 @@ def _scores_transposed(problem: Problem, values: Values) -> Array | None:
 
 
 def _exchanged(first: str, second: str) -> dict[str, Wrong]:
-    """Two of Q, K, V exchanged as wholes: each made with the other's weights, or given as the other."""
-
-    def made_as(role: str, other: str) -> Wrong:
-        def wrong(problem: Problem, values: Values) -> Array:
-            weight, bias = getattr(problem, f"W_{other}"), getattr(problem, f"b_{other}")
-            if weight is None:
-                return fresh(problem, other)
-            return projected(problem, role, weight=weight, bias=bias)
-
-        return wrong
-
-    return {first: made_as(first, second), second: made_as(second, first)}
+    """Two of Q, K, V exchanged as wholes."""
+    return {first: _made_as(first, second), second: _made_as(second, first)}
 
 
 def _weights_times(what: str) -> Wrong:

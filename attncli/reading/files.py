@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from attncli.errors import AttncliError, Place
@@ -23,6 +25,8 @@ Content = Array | Archive | Document
 def find(text: str, node: Node) -> Path:
     """The file that a text in a document means; AttncliError where it may not be read or isn't there."""
     document = node.document
+    if not text.strip():
+        raise node.error("a file's name is empty")
     path = document.folder / text
     if "\0" in text:
         raise node.error("a path cannot hold the character U+0000")
@@ -44,8 +48,15 @@ def load(path: Path, shown: str) -> Content:
 
     Raises AttncliError that starts with the name.
     """
-    try:
+    with _errors_named(path, shown):
         return _load(path)
+
+
+@contextmanager
+def _errors_named(path: Path, shown: str) -> Iterator[None]:
+    """What the block raises, as an error that starts with the name of the file."""
+    try:
+        yield
     except AttncliError as error:
         raise _named(error, shown) from None
     except FileNotFoundError:
@@ -141,16 +152,10 @@ def _read(path: Path, limit: int) -> bytes:
 
 def read_text(path: Path, shown: str) -> bytes:
     """The bytes of a problem file or an answer sheet. Raises AttncliError as `load` does."""
-    try:
+    with _errors_named(path, shown):
         if path.is_dir():
             raise AttncliError("this is a folder, not a file")
         return _read(path, MAX_TEXT)
-    except AttncliError as error:
-        raise _named(error, shown) from None
-    except FileNotFoundError:
-        raise missing(path, shown) from None
-    except (OSError, ValueError) as error:
-        raise unreadable(error, shown) from None
 
 
 def is_regular(path: Path) -> bool:

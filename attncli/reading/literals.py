@@ -219,10 +219,6 @@ class _Parser(Generic[T]):
             raise AttncliError(f"{self.written!r} is too large for a number")
         return value
 
-    def peek(self) -> str:
-        match = _TOKEN.match(self.text, self.at)
-        return match[0].strip() if match else ""
-
     def take(self, *signs: str) -> str | None:
         """Move past the next token if it is one of ``signs``."""
         match = _TOKEN.match(self.text, self.at)
