@@ -24,9 +24,15 @@ if TYPE_CHECKING:
     from attncli.ops import Array
     from attncli.rendering.formats import Options
 
-STYLES = {CORRECT: "green", TOO_COARSE: "yellow", CARRIED: "cyan", WRONG: "red", MISSING: "dim", UNREADABLE: "red"}
-SIGNS = {CORRECT: "✓", TOO_COARSE: "~", CARRIED: "→", WRONG: "✗", MISSING: "·", UNREADABLE: "!"}
-PLAIN_SIGNS = {CORRECT: "+", TOO_COARSE: "~", CARRIED: ">", WRONG: "x", MISSING: ".", UNREADABLE: "!"}
+LOOKS = {
+    CORRECT: ("✓", "+", "green"),
+    TOO_COARSE: ("~", "~", "yellow"),
+    CARRIED: ("→", ">", "cyan"),
+    WRONG: ("✗", "x", "red"),
+    MISSING: ("·", ".", "dim"),
+    UNREADABLE: ("!", "!", "red"),
+}
+"""How each verdict looks: its sign, its sign where an encoding lacks that one, its style."""
 
 FEW = 5
 """Entries named in a sentence each; matrices and rows drawn beyond these are counted."""
@@ -40,7 +46,9 @@ class ReportPen(Pen):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self.signs = SIGNS if can_show("".join(SIGNS.values()), self.encoding) else PLAIN_SIGNS
+        signs = {verdict: sign for verdict, (sign, _, _) in LOOKS.items()}
+        plain = {verdict: sign for verdict, (_, sign, _) in LOOKS.items()}
+        self.signs = signs if can_show("".join(signs.values()), self.encoding) else plain
 
     def line(self, text: str | Text = "", style: str = "", indent: int = 0, wrap: bool = True) -> None:
         """A line of our own words, wrapped (if so), further lines indented like the first."""
@@ -91,8 +99,8 @@ def _draw_stage(pen: ReportPen, report: Report, verdict: StageVerdict) -> None:
         return
     word = _word(verdict, verdict.stage in report.required)
     text = Text.assemble(
-        (f"{pen.signs[verdict.verdict]} ", STYLES[verdict.verdict]), (f"{verdict.stage:<14} ", "bold"),
-        (pen.say(word), STYLES[verdict.verdict]),
+        (f"{pen.signs[verdict.verdict]} ", LOOKS[verdict.verdict][2]), (f"{verdict.stage:<14} ", "bold"),
+        (pen.say(word), LOOKS[verdict.verdict][2]),
     )  # fmt: skip
     pen.line(text)
     if verdict.error is not None:
