@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,12 +14,10 @@ from attncli.names import STAGE_NAMES
 if TYPE_CHECKING:
     from attncli.check import Checker
     from attncli.classroom import Marking, Row
+    from attncli.mistakes import Mistake
     from attncli.precision import Rule
     from attncli.problem import Problem
-    from attncli.rendering.formats import Options
-
-SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
-FORMATS = ("table", "json", "jsonl", "csv")
+    from attncli.sheet import AnswerSheet
 
 CHECK_HELP = """Is this right? Where did it go wrong first, and how?
 
@@ -53,6 +50,12 @@ def _stages(incomplete: str) -> list[str]:
     return [name for name in (*STAGE_NAMES, "all") if name.startswith(incomplete)]
 
 
+def _formats() -> list[tuple[str, str]]:
+    from attncli.rendering.formats import REPORTS
+
+    return [(name, row.meaning) for name, row in REPORTS.items()]
+
+
 def check(
     words: Annotated[
         list[str] | None,
@@ -80,7 +83,7 @@ def check(
         float, typer.Option("--follow-through", min=0, max=1, help="The share of points for carried forward.")
     ] = 1.0,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}.", autocompletion=lambda: list(FORMATS))
+        str | None, typer.Option("--format", "-f", help="table, json, jsonl, csv.", autocompletion=lambda: _formats())
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write to a file; its suffix picks the format.")
@@ -89,30 +92,23 @@ def check(
 ) -> None:
     from attncli.classroom import Marking, points_of
     from attncli.precision import Rule
+    from attncli.rendering.formats import REPORTS, Options, chosen
+    from attncli.terminal import screen
+    from attncli.writing import destination
 
-    chosen = _format(format, output)
+    for option, number in (("--atol", atol), ("--rtol", rtol), ("--follow-through", follow_through)):
+        if number is not None and not isfinite(number):
+            raise AttncliError(f"{option} takes a finite number, not {number}")
+    form = chosen(format, output, REPORTS)
     marking = Marking(points_of(points or []), follow_through)
     names, settings = split_words(words)
-    problem, sheets = (names[0] if names else None), names[1:]
     checker = _checker(load_words([*names[:1], *settings], "check"), names, Rule(atol, rtol), require or [])
-    if len(sheets) > 1:
-        correct = _check_class(checker, sheets, _reader(stage), marking, None if quiet else chosen, output)
-    else:
-        row = _single(checker, sheets[0] if sheets else None, stage, marking, problem)
-        correct = row.correct
-        if not quiet:
-            _write_single(row, chosen, output)
-    if not correct:
+    rows = _checked(checker, names, stage, marking)
+    if not quiet:
+        with destination(output) as stream:
+            form.write(rows, Options(screen=screen(output)), stream)
+    if not all(row.correct for row in rows):
         raise typer.Exit(1)
-
-
-def _format(format: str | None, output: str | None) -> str:
-    if format is None and output is not None:
-        format = SUFFIXES.get(Path(output).suffix.lower())
-    format = format or "table"
-    if format not in FORMATS:
-        raise AttncliError(f"check has no format {format!r}", hint=f"Its formats are {', '.join(FORMATS)}.")
-    return format
 
 
 def _checker(problem: Problem, names: list[str], rule: Rule, require: list[str]) -> Checker:
@@ -124,111 +120,43 @@ def _checker(problem: Problem, names: list[str], rule: Rule, require: list[str])
     return Checker(problem, rule, required)
 
 
-def _single(checker: Checker, source: str | None, stage: str | None, marking: Marking, problem: str | None) -> Row:
-    from attncli.classroom import marked
-
-    if source is None:
-        return marked(f"{problem or 'KEY=VALUE'}: expect", checker.check(), marking)
-    name = "standard input" if source == "-" else source
-    return marked(name, checker.check(_reader(stage)(source)), marking)
-
-
-def _reader(stage: str | None) -> Callable[[str], Any]:
+def _checked(checker: Checker, names: list[str], stage: str | None, marking: Marking) -> list[Row]:
+    """A row for each sheet, or one for the problem's own ``expect``. One sheet alone is read, or the command fails."""
+    from attncli.classroom import grade, marked
     from attncli.reading.sheets import read_sheet
-
-    return lambda source: read_sheet(source, stage=stage)
-
-
-def _write_single(row: Row, format: str, output: str | None) -> None:
-    from attncli.writing import destination
-
-    with destination(output) as stream:
-        if format == "table":
-            from attncli.rendering import reports
-
-            for piece in reports.sheet(row, _options(output)):
-                stream.write(piece)
-        else:
-            from attncli.rendering.report_data import WRITERS
-
-            for text in WRITERS[format]([row], False):
-                stream.write(text.encode())
-
-
-def _check_class(
-    checker: Checker,
-    sheets: list[str],
-    read: Callable[[str], Any],
-    marking: Marking,
-    format: str | None,
-    output: str | None,
-) -> bool:
-    """Check many sheets and write their rows (``format`` None: nothing); whether all are correct."""
-    from attncli.classroom import grade
     from attncli.terminal import progress
 
+    def read(source: str) -> AnswerSheet:
+        return read_sheet(source, stage=stage)
+
+    sheets = names[1:]
+    if not sheets:
+        return [marked(f"{names[0] if names else 'KEY=VALUE'}: expect", checker.check(), marking)]
+    if len(sheets) == 1:
+        name = "standard input" if sheets[0] == "-" else sheets[0]
+        return [marked(name, checker.check(read(sheets[0])), marking)]
     with progress("checking") as tell_share:
-        rows = list(grade(checker, sheets, read, marking, tell_share))
-    if format is not None:
-        _write_class(rows, format, output)
-    return all(row.correct for row in rows)
-
-
-def _write_class(rows: list[Row], format: str, output: str | None) -> None:
-    from attncli.writing import destination
-
-    with destination(output) as stream:
-        if format == "table":
-            from attncli.classroom import totals
-            from attncli.rendering import class_reports
-
-            options = _options(output)
-            for piece in class_reports.classroom(rows, options):
-                stream.write(piece)
-            stream.write(class_reports.summary(totals(rows), options))
-        else:
-            from attncli.rendering.report_data import WRITERS
-
-            for text in WRITERS[format](rows, True):
-                stream.write(text.encode())
-
-
-def _options(output: str | None) -> Options:
-    from attncli.rendering.formats import Options
-    from attncli.terminal import screen
-
-    return Options(screen=screen(output))
+        return list(grade(checker, sheets, read, marking, tell_share))
 
 
 def mistakes(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Only these.", autocompletion=lambda incomplete: _mistakes(incomplete))
+        list[str] | None, typer.Argument(help="Only these.", autocompletion=lambda: _names_of_mistakes())
     ] = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="table, json.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
 ) -> None:
-    from attncli.notation import unicode
+    from attncli.rendering.formats import LISTS, Options, chosen
+    from attncli.terminal import screen
     from attncli.writing import destination
 
-    chosen = format or ("json" if (output or "").endswith(".json") else "table")
-    if chosen not in ("table", "json"):
-        raise AttncliError(f"mistakes has no format {chosen!r}", hint="Its formats are table, json.")
+    form = chosen(format, output, LISTS)
     rows = _selected(names or [])
     with destination(output) as stream:
-        if chosen == "json":
-            import json
-
-            keys = ("name", "stage", "sentence", "formula", "source")
-            data = [{key: getattr(row, key) for key in keys} for row in rows]
-            stream.write((json.dumps(data, ensure_ascii=False, indent=2) + "\n").encode())
-        else:
-            from attncli.rendering import class_reports
-
-            lines = [(row.name, row.stage, row.sentence, unicode(row.formula), row.source) for row in rows]
-            stream.write(class_reports.mistakes_table(lines, _options(output)))
+        form.write(rows, Options(screen=screen(output)), stream)
 
 
-def _selected(names: list[str]) -> list[Any]:
+def _selected(names: list[str]) -> list[Mistake]:
     from difflib import get_close_matches
 
     from attncli.mistakes import MISTAKES
@@ -241,10 +169,10 @@ def _selected(names: list[str]) -> list[Any]:
     return [MISTAKES[name] for name in names] if names else list(MISTAKES.values())
 
 
-def _mistakes(incomplete: str) -> list[str]:
+def _names_of_mistakes() -> list[str]:
     from attncli.mistakes import MISTAKES
 
-    return [name for name in MISTAKES if name.startswith(incomplete)]
+    return list(MISTAKES)
 
 
 def register(app: typer.Typer) -> None:

@@ -16,7 +16,8 @@ from attncli import AttncliError, Problem
 from attncli.check import Checker, check
 from attncli.classroom import Marking, grade, marked, points_of, totals
 from attncli.reading.sheets import read_sheet
-from attncli.rendering.report_data import WRITERS, as_dict
+from attncli.rendering.formats import REPORTS, Options
+from attncli.rendering.report_data import as_dict
 
 SCALED_BY_D_K = {
     **P1_RIGHT,
@@ -116,26 +117,33 @@ def test_an_index_is_written_as_the_problem_lays_its_matrices_out():
     assert data["stages"][-1]["entries"][0]["index"] == [2, 2]
 
 
+def written(format, rows):
+    """The text of some rows in a format."""
+    stream = io.BytesIO()
+    REPORTS[format].write(rows, Options(), stream)
+    return stream.getvalue().decode()
+
+
 def test_infinities_are_words_in_json():
     problem = Problem(scores=[[1.0, 2.0], [3.0, 4.0]], V=[[1.0], [2.0]], scale=1, mask="causal")
     row = marked("x", check(problem, {"masked_scores": [["1", "2"], ["3", "4"]]}), Marking())
-    text = "".join(WRITERS["json"]([row], False))
+    text = written("json", [row])
     (entry,) = next(s for s in json.loads(text)["stages"] if s["stage"] == "masked_scores")["entries"]
     assert (entry["right"], entry["difference"]) == ("-inf", "inf")
 
 
 def test_json_lines_and_lists(tmp_path):
     rows = [marked(name, check(P1, stages), Marking()) for name, stages in (("a", P1_RIGHT), ("b", SCALED_BY_D_K))]
-    lines = "".join(WRITERS["jsonl"](rows, True)).splitlines()
+    lines = written("jsonl", rows).splitlines()
     assert [json.loads(line)["sheet"] for line in lines] == ["a", "b"]
-    assert [one["correct"] for one in json.loads("".join(WRITERS["json"](rows, True)))] == [True, False]
-    assert json.loads("".join(WRITERS["json"]([], True))) == []
+    assert [one["correct"] for one in json.loads(written("json", rows))] == [True, False]
+    assert json.loads(written("json", [])) == []
 
 
 def test_a_gradebook(tmp_path):
     paths = folder_of(tmp_path, {"ada": P1_RIGHT, "=bob": SCALED_BY_D_K})
     rows = grade(Checker(P1), [*paths, str(tmp_path / "gone.yaml")], read_sheet, Marking({"outputs": 2.0}, 0.5))
-    lines = list(csv.DictReader(io.StringIO("".join(WRITERS["csv"](rows, True)))))
+    lines = list(csv.DictReader(io.StringIO(written("csv", list(rows)))))
     assert [line["correct"] for line in lines] == ["true", "false", "false"]
     assert [line["points"] for line in lines] == ["2", "1", "0"]
     assert lines[1]["first_wrong"] == "scaled_scores"
@@ -147,7 +155,7 @@ def test_a_gradebook(tmp_path):
 
 def test_a_name_that_a_spreadsheet_would_take_for_a_formula_is_quoted():
     row = marked('=HYPERLINK("x")', check(P1, P1_RIGHT), Marking())
-    line = "".join(WRITERS["csv"]([row], True)).splitlines()[1]
+    line = written("csv", [row]).splitlines()[1]
     assert line.startswith("\"'=HYPERLINK")
 
 

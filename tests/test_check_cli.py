@@ -17,6 +17,7 @@ from attncli import AttncliError
 from attncli.cli import main
 from attncli.cli_check import register
 from attncli.mistakes import MISTAKES
+from attncli.rendering.formats import REPORTS
 
 APP = typer.Typer(rich_markup_mode=None)
 register(APP)
@@ -182,6 +183,12 @@ def test_a_class_as_lines_and_as_a_gradebook(folder):
 
 def test_formats_that_it_has_not(folder):
     assert "table, json, jsonl, csv" in str(run("p.yaml", "ada.yaml", "-f", "npy").exception)
+    assert "doesn't say" in str(run("p.yaml", "ada.yaml", "-o", "grades.xlsx").exception)
+    assert not (folder / "grades.xlsx").exists()
+
+
+def test_the_help_names_the_formats_of_the_table(folder):
+    assert f"{', '.join(REPORTS)}." in run("--help").stdout.replace("\n", " ")
 
 
 def test_a_plain_matrix_is_told_its_stage(folder):

@@ -1,4 +1,4 @@
-"""A class on the screen: a line a sheet and totals; and the list of known mistakes."""
+"""Reports on the screen: of one sheet, stage by stage; of a class, a line a sheet and totals; the known mistakes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from attncli.classroom import Row, Totals
+from attncli import notation
+from attncli.classroom import Row, Totals, totals
+from attncli.mistakes.base import ANYWHERE, Mistake
 from attncli.rendering.labels import visible
-from attncli.rendering.reports import ReportPen, sentence
+from attncli.rendering.reports import ReportPen, sentence, sheet
 from attncli.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG
 
 if TYPE_CHECKING:
-    from attncli.rendering.formats import Options
+    from attncli.rendering.formats import Options, Stream
 
 CLASS_HEADS = ("sheet", "right", "carried", "wrong", "points", "first wrong", "mistake")
+
+
+def write(rows: Sequence[Row], options: Options, stream: Stream) -> None:
+    """The writer of ``check -f table``: one sheet's report, or a class's lines and totals."""
+    if len(rows) == 1:
+        for piece in sheet(rows[0], options):
+            stream.write(piece)
+        return
+    for piece in classroom(rows, options):
+        stream.write(piece)
+    stream.write(summary(totals(rows), options))
 
 
 def classroom(rows: Iterable[Row], options: Options) -> Iterator[bytes]:
@@ -71,31 +84,32 @@ def _class_cells(pen: ReportPen, row: Row) -> list[Text]:
     ]  # fmt: skip
 
 
-def summary(totals: Totals, options: Options) -> bytes:
+def summary(whole: Totals, options: Options) -> bytes:
     """The class as a whole."""
     pen = ReportPen(options)
-    parts = [f"{totals.correct} correct", f"{totals.incorrect} not"]
-    parts += [f"{totals.unreadable} unreadable"] if totals.unreadable else []
+    parts = [f"{whole.correct} correct", f"{whole.incorrect} not"]
+    parts += [f"{whole.unreadable} unreadable"] if whole.unreadable else []
     pen.line()
-    pen.line(Text(f"Of {totals.sheets} sheets: {', '.join(parts)}.", "bold"))
+    pen.line(Text(f"Of {whole.sheets} sheets: {', '.join(parts)}.", "bold"))
     for title, counts in (
-        ("First wrong stage", totals.first_wrong), ("Mistakes", totals.mistakes), ("Conventions", totals.conventions),
+        ("First wrong stage", whole.first_wrong), ("Mistakes", whole.mistakes), ("Conventions", whole.conventions),
     ):  # fmt: skip
         if counts:
             pen.line(f"{title}:")
             for name, count in counts:
                 pen.line(f"{count:4} × {name}")
-    if totals.unexplained:
-        pen.line(f"{totals.unexplained:4} × no known mistake" if totals.mistakes else "No known mistake explains them.")
+    if whole.unexplained:
+        pen.line(f"{whole.unexplained:4} × no known mistake" if whole.mistakes else "No known mistake explains them.")
     return pen.taken()
 
 
-def mistakes_table(lines: Sequence[tuple[str, str, str, str, str]], options: Options) -> bytes:
-    """The table of known mistakes: name and stage, then what it is, the wrong formula, and where it was seen."""
+def mistakes(rows: Sequence[Mistake], options: Options, stream: Stream) -> None:
+    """The writer of ``mistakes -f table``: name and stage, what it is, the wrong formula, where it was seen."""
     pen = ReportPen(options)
-    for name, stage, what, formula, source in lines:
-        pen.line(Text.assemble((name, "bold"), ("  at any stage" if stage == "any" else f"  {stage}", "dim")))
-        pen.line(sentence(what), indent=4)
-        pen.line(f"Formula: {formula}", indent=4)
-        pen.line(f"Seen: {source}", "dim", 4)
-    return pen.taken()
+    for row in rows:
+        where = "at any stage" if row.stage == ANYWHERE else row.stage
+        pen.line(Text.assemble((row.name, "bold"), (f"  {where}", "dim")))
+        pen.line(sentence(row.sentence), indent=4)
+        pen.line(f"Formula: {notation.unicode(row.formula)}", indent=4)
+        pen.line(f"Seen: {row.source}", "dim", 4)
+    stream.write(pen.taken())

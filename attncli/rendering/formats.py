@@ -1,18 +1,16 @@
 """FORMATS: one row a format. The help, completion, ``-o``'s suffixes and the reference read this table.
 
 A writer is named, not imported, so that JSON costs no rich and the help costs neither. It is called as
-``writer(view, options, stream)`` and writes bytes.
+``writer(view, options, stream)`` and writes bytes. REPORTS are those of `check`, whose writers take the
+rows of a class, and LISTS those of `mistakes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from attncli.errors import AttncliError
-
-if TYPE_CHECKING:
-    from attncli.rendering.views import View
 
 
 class Stream(Protocol):
@@ -43,7 +41,8 @@ class Options(NamedTuple):
     screen: Screen = Screen()
 
 
-Writer = Callable[["View", Options, Stream], None]
+Writer = Callable[[Any, Options, Stream], None]
+"""Takes what is shown: a View, the rows of a class, known mistakes."""
 
 
 class Format(NamedTuple):
@@ -59,13 +58,13 @@ class Format(NamedTuple):
     holds: str = "stages"
     binary: bool = False
 
-    def write(self, view: View, options: Options, stream: Stream) -> None:
-        """Write the selected stages to a stream of bytes."""
+    def write(self, shown: Any, options: Options, stream: Stream) -> None:
+        """Write what is shown to a stream of bytes."""
         from importlib import import_module
 
         module, function = self.writer.split(":")
         write: Writer = getattr(import_module(module), function)
-        write(view, options, stream)
+        write(shown, options, stream)
 
 
 _ROWS = (
@@ -89,36 +88,49 @@ _ROWS = (
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
 
+_REPORTS = (
+    Format("table", "a report for the screen", (".txt",), "attncli.rendering.class_reports:write"),
+    Format("json", "every verdict, entry and mistake", (".json",), "attncli.rendering.report_data:json"),
+    Format("jsonl", "the same, a line a sheet", (".jsonl", ".ndjson"), "attncli.rendering.report_data:jsonl"),
+    Format("csv", "a gradebook: a line a sheet", (".csv",), "attncli.rendering.report_data:csv"),
+)
 
-def chosen(name: str | None, output: str | None) -> Format:
-    """The format that ``-f`` names, else the one of the output file's suffix, else tables.
+REPORTS: dict[str, Format] = {row.name: row for row in _REPORTS}
+
+_LISTS = (
+    Format("table", "what each mistake is", (".txt",), "attncli.rendering.class_reports:mistakes"),
+    Format("json", "the same as data", (".json",), "attncli.rendering.report_data:mistakes"),
+)
+
+LISTS: dict[str, Format] = {row.name: row for row in _LISTS}
+
+
+def chosen(name: str | None, output: str | None, formats: Mapping[str, Format] = FORMATS) -> Format:
+    """The one of some formats that ``-f`` names, else the one of the output file's suffix, else tables.
 
     Raises AttncliError where no format has that name or suffix, or the file's name is empty.
     """
     if output == "":
         raise AttncliError("-o names no file")
     if name is not None:
-        return _named(name)
+        return _named(name, formats)
     if output is None or output == "-" or output.startswith("/dev/"):
-        return FORMATS["table"]
-    suffix = next((suffix for suffix in _suffixes() if output.lower().endswith(suffix)), None)
+        return formats["table"]
+    suffixes = {suffix: row for row in formats.values() for suffix in row.suffixes}
+    suffix = next((suffix for suffix in suffixes if output.lower().endswith(suffix)), None)
     if suffix is None:
-        hint = f"Name the format with -f, or end the file's name in {', '.join(_suffixes())}."
+        hint = f"Name the format with -f, or end the file's name in {', '.join(suffixes)}."
         raise AttncliError(f"which format? The name {output} doesn't say", hint=hint)
-    return _suffixes()[suffix]
+    return suffixes[suffix]
 
 
-def _suffixes() -> dict[str, Format]:
-    return {suffix: row for row in _ROWS for suffix in row.suffixes}
-
-
-def _named(name: str) -> Format:
-    if name in FORMATS:
-        return FORMATS[name]
+def _named(name: str, formats: Mapping[str, Format]) -> Format:
+    if name in formats:
+        return formats[name]
     from difflib import get_close_matches
 
-    aliases = {suffix[1:]: row.name for suffix, row in _suffixes().items()}
-    close = [aliases[name.lower()]] if name.lower() in aliases else get_close_matches(name.lower(), FORMATS, 1)
-    known = f"The formats are {', '.join(FORMATS)}."
+    aliases = {suffix[1:]: row.name for row in formats.values() for suffix in row.suffixes}
+    close = [aliases[name.lower()]] if name.lower() in aliases else get_close_matches(name.lower(), formats, 1)
+    known = f"The formats are {', '.join(formats)}."
     hint = (f"Did you mean {close[0]}?", known) if close else (known,)
     raise AttncliError(f"unknown format {name!r}", hint=hint)

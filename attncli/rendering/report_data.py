@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv as csv_module
 import io
 import json as json_module
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from attncli.classroom import Row
 from attncli.diagnosis import person_index
 from attncli.names import STAGE_NAMES
 from attncli.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
+
+if TYPE_CHECKING:
+    from attncli.mistakes import Mistake
+    from attncli.rendering.formats import Options, Stream
 
 
 def as_dict(row: Row) -> dict[str, Any]:
@@ -73,22 +77,28 @@ def number(value: float) -> float | str:
     return float(value) if np.isfinite(value) else str(float(value))
 
 
-def json(rows: Iterable[Row], several: bool) -> Iterable[str]:
-    """One object, or a list of them."""
-    if not several:
-        for row in rows:
-            yield json_module.dumps(as_dict(row), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-        return
-    yield "["
-    for i, row in enumerate(rows):
-        yield ("," if i else "") + "\n" + json_module.dumps(as_dict(row), ensure_ascii=False, allow_nan=False)
-    yield "\n]\n"
+def json(rows: Sequence[Row], options: Options, stream: Stream) -> None:
+    """One object, or a list of them, an object a line."""
+    if len(rows) == 1:
+        text = json_module.dumps(as_dict(rows[0]), ensure_ascii=False, allow_nan=False, indent=2)
+    else:
+        text = "[\n" + ",\n".join(map(_object, rows)) + "\n]"
+    stream.write(_encoded(text + "\n"))
 
 
-def jsonl(rows: Iterable[Row], several: bool) -> Iterable[str]:
+def jsonl(rows: Sequence[Row], options: Options, stream: Stream) -> None:
     """One object a line."""
     for row in rows:
-        yield json_module.dumps(as_dict(row), ensure_ascii=False, allow_nan=False) + "\n"
+        stream.write(_encoded(_object(row) + "\n"))
+
+
+def _object(row: Row) -> str:
+    return json_module.dumps(as_dict(row), ensure_ascii=False, allow_nan=False)
+
+
+def _encoded(text: str) -> bytes:
+    """A file's name may hold bytes that are no text: they are written as escapes."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 COLUMNS = (
@@ -97,25 +107,25 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def csv(rows: Iterable[Row], several: bool) -> Iterable[str]:
+def csv(rows: Sequence[Row], options: Options, stream: Stream) -> None:
     """A gradebook: a line a sheet, a column for each stage's verdict at the end."""
-    yield _line([*COLUMNS, *STAGE_NAMES, "error"])
+    stream.write(_line([*COLUMNS, *STAGE_NAMES, "error"]))
     for row in rows:
         report = row.report
         verdicts = {} if report is None else {verdict.stage: verdict.verdict for verdict in report.stages}
-        yield _line([
+        stream.write(_line([
             row.sheet, "true" if row.correct else "false", _plain(row.points), _plain(row.out_of), row.count(CORRECT),
             row.count(CARRIED), row.count(WRONG, TOO_COARSE, UNREADABLE), row.count(MISSING),
             "" if report is None else report.first_wrong or "", row.mistake or "",
             "" if report is None else report.convention or "",
             *(verdicts.get(stage, "") for stage in STAGE_NAMES), "" if row.error is None else row.error.what,
-        ])  # fmt: skip
+        ]))  # fmt: skip
 
 
-def _line(cells: list[Any]) -> str:
+def _line(cells: list[Any]) -> bytes:
     text = io.StringIO()
     csv_module.writer(text, lineterminator="\n").writerow(map(_harmless, cells))
-    return text.getvalue()
+    return _encoded(text.getvalue())
 
 
 def _harmless(cell: Any) -> Any:
@@ -127,5 +137,8 @@ def _plain(points: float | None) -> str:
     return "" if points is None else f"{points:.10g}"
 
 
-WRITERS = {"json": json, "jsonl": jsonl, "csv": csv}
-"""Each takes rows and whether they are a class, and gives pieces of text."""
+def mistakes(rows: Sequence[Mistake], options: Options, stream: Stream) -> None:
+    """The known mistakes as a list of objects."""
+    keys = ("name", "stage", "sentence", "formula", "source")
+    data = [{key: getattr(row, key) for key in keys} for row in rows]
+    stream.write(_encoded(json_module.dumps(data, ensure_ascii=False, indent=2) + "\n"))
