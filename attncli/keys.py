@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from attncli.errors import AttncliError
 
 Kind = Literal[
     "text", "labels", "matrix", "vector", "number", "count", "flag", "choice", "mask", "heads", "sheet", "from", "round"
@@ -82,3 +85,13 @@ KEYS: dict[str, Key] = {key.name: key for key in _ROWS}
 
 HEAD_KEYS = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_O")
 """What one entry of ``heads`` may hold."""
+
+
+def unknown_key(name: str, known: Sequence[str] = tuple(KEYS), path: str | None = None) -> AttncliError:
+    """The error for a key that is none of ``known``, with the nearest that is."""
+    from difflib import get_close_matches
+
+    plain = {one.lower().replace("_", ""): one for one in known}
+    close = get_close_matches(name.lower().replace("_", ""), plain, 1, cutoff=0.6)
+    hint = f"Did you mean {plain[close[0]]}?" if close else f"Known keys: {', '.join(known)}."
+    return AttncliError(f"unknown key {name!r}", hint=hint, key=path or name)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import ops
+from attncli import ops, settings
 from attncli.errors import AttncliError, Collector
-from attncli.keys import HEAD_KEYS, KEYS
+from attncli.fused import fused
+from attncli.keys import KEYS, unknown_key
 from attncli.needs import missing, superfluous
 from attncli.ops import Array
 from attncli.sizes import SCORE_LIKE, STARTS, Sizes
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 """Weights that ``weight_layout`` speaks of. W_a is no projection with an in and an out: it is always q W_a kᵀ."""
 
-MOST_DECIMALS = 30
-"""To how many decimals a stage can be rounded; a float64 has 17 digits."""
+MOST_AXES = 24
+"""Of any array, batch axes included: numpy 1.26 has room for 32, and some are added on the way."""
 
 _FINITE = ("Z", "memory", "memory_V", *WEIGHTS, "W_a", "v", "b", "b_Q", "b_K", "b_V", "b_O")
 
@@ -102,25 +103,25 @@ class Problem:
     def _read_settings(self) -> None:
         errors, get = Collector(), self.keys.get
         self.title, self.source, self.note = get("title"), get("source"), get("note")
-        self.layout = _choice(self.keys, "layout", errors)
+        self.layout = settings.choice(self.keys, "layout", errors)
         self.columns = self.layout == "columns"
         default = "out_in" if self.columns else "in_out"
-        self.weight_layout = _choice(self.keys, "weight_layout", errors) if get("weight_layout") else default
-        self.score = _choice(self.keys, "score", errors)
-        self.empty_rows = _choice(self.keys, "empty_rows", errors)
-        self.rounding = _choice(self.keys, "rounding", errors)
-        self.dtype: np.dtype[Any] = np.dtype(object if self.exact else _choice(self.keys, "dtype", errors))
-        self.scale = _number(self.keys, "scale", errors)
-        self.softcap = _number(self.keys, "softcap", errors, positive=True)
-        self.mask_fill = _number(self.keys, "mask_fill", errors)
-        self.round = _round(self.keys, errors)
-        self.per_head = _flag(self.keys, "per_head", errors)
+        self.weight_layout = settings.choice(self.keys, "weight_layout", errors) if get("weight_layout") else default
+        self.score = settings.choice(self.keys, "score", errors)
+        self.empty_rows = settings.choice(self.keys, "empty_rows", errors)
+        self.rounding = settings.choice(self.keys, "rounding", errors)
+        self.dtype: np.dtype[Any] = np.dtype(object if self.exact else settings.choice(self.keys, "dtype", errors))
+        self.scale = settings.number(self.keys, "scale", errors)
+        self.softcap = settings.number(self.keys, "softcap", errors, positive=True)
+        self.mask_fill = settings.number(self.keys, "mask_fill", errors)
+        self.round = settings.decimals(self.keys, errors)
+        self.per_head = settings.flag(self.keys, "per_head", errors)
         self.expect = get("expect")
         self._read_head_counts(errors)
         errors.raise_any()
 
     def _read_head_counts(self, errors: Collector) -> None:
-        given, kv_given = (_count(self.keys, name, errors) for name in ("num_heads", "num_kv_heads"))
+        given, kv_given = (settings.count(self.keys, name, errors) for name in ("num_heads", "num_kv_heads"))
         if self.keys.get("per_head"):
             given = given or self._head_axis("Q", "outputs")
             kv_given = kv_given or self._head_axis("K", "V")
@@ -149,15 +150,15 @@ class Problem:
         raw = dict(self.keys)
         if "heads" in raw:
             with errors.collect():
-                raw |= _fused(raw, self.num_heads, self.columns, self.weight_layout)
+                raw |= fused(raw, self.num_heads, self.columns, self.weight_layout)
         for name, key in KEYS.items():
             if name in raw and key.kind in ("matrix", "vector"):
                 with errors.collect():
                     arrays[name] = self._array(name, raw[name], key.kind)
         errors.raise_any()
         self.arrays = arrays
-        self.tokens = _labels(self.keys, "tokens")
-        self.memory_tokens = _labels(self.keys, "memory_tokens")
+        self.tokens = settings.labels(self.keys, "tokens")
+        self.memory_tokens = settings.labels(self.keys, "memory_tokens")
 
     def _array(self, name: str, value: Any, kind: str) -> Array:
         try:
@@ -171,9 +172,9 @@ class Problem:
         transposed = kind == "matrix" and self.stored_transposed(name)
         if array.size == 0:
             raise AttncliError(f"{name} is empty: it has shape {array.shape}", key=name)
-        if (
-            name in _FINITE and not self.exact and not np.isfinite(array.min() + array.max())
-        ):  # NaN spreads through both
+        if array.ndim > MOST_AXES:
+            raise AttncliError(f"{name} has {array.ndim} axes, and at most {MOST_AXES} are read", key=name)
+        if name in _FINITE and not self.exact and not (np.isfinite(array.min()) and np.isfinite(array.max())):
             written = np.asarray(value, dtype=float)  # a number too large for the dtype is finite as written
             if not np.isfinite(written).all():
                 raise self._not_finite(name, written)
@@ -319,82 +320,11 @@ def _refuse_unknown(keys: Mapping[str, Any]) -> None:
     errors.raise_any()
 
 
-def unknown_key(name: str, known: Sequence[str] = tuple(KEYS), path: str | None = None) -> AttncliError:
-    """The error for a key that is none of ``known``, with the nearest that is."""
-    from difflib import get_close_matches
-
-    plain = {one.lower().replace("_", ""): one for one in known}
-    close = get_close_matches(name.lower().replace("_", ""), plain, 1, cutoff=0.6)
-    hint = f"Did you mean {plain[close[0]]}?" if close else f"Known keys: {', '.join(known)}."
-    return AttncliError(f"unknown key {name!r}", hint=hint, key=path or name)
-
-
 def _shape(value: Any) -> tuple[int, ...]:
     try:
         return np.shape(value)
     except ValueError:  # ragged: said where the matrix is read
         return ()
-
-
-def _choice(keys: Mapping[str, Any], name: str, errors: Collector) -> str:
-    choices = KEYS[name].choices
-    value = keys.get(name, choices[0])
-    if value not in choices:
-        errors.add(AttncliError(f"{name} is {value!r}, and may be {', '.join(choices)}", key=name))
-        return choices[0]
-    return str(value)
-
-
-def _number(keys: Mapping[str, Any], name: str, errors: Collector, positive: bool = False) -> Any:
-    value = keys.get(name)
-    if value is None or (not isinstance(value, (str, bool)) and np.ndim(value) == 0):
-        finite = value is None or not isinstance(value, (int, float, np.generic)) or np.isfinite(value)
-        if finite and not (positive and value is not None and value <= 0):
-            return value
-    errors.add(AttncliError(f"{name} takes a {'positive ' if positive else ''}finite number, not {value!r}", key=name))
-    return None
-
-
-def _flag(keys: Mapping[str, Any], name: str, errors: Collector) -> bool:
-    value = keys.get(name, False)
-    if not isinstance(value, (bool, np.bool_)):
-        errors.add(AttncliError(f"{name} is true or false, not {value!r}", key=name))
-        return False
-    return bool(value)
-
-
-def _count(keys: Mapping[str, Any], name: str, errors: Collector, least: int = 1, most: int = 10**6) -> int | None:
-    value = keys.get(name)
-    if value is None:
-        return None
-    whole = not isinstance(value, (str, bool)) and np.ndim(value) == 0 and float(value).is_integer()
-    if not whole or not least <= float(value) <= most:
-        bounds = f"from {least} to {most}" if most < 100 else f"from {least} on"
-        errors.add(AttncliError(f"{name} takes a whole number {bounds}, not {value!r}", key=name))
-        return None
-    return int(value)
-
-
-def _round(keys: Mapping[str, Any], errors: Collector) -> int | dict[str, int] | None:
-    """``round: 2`` for every stage, or ``round: {weights: 2}`` for some."""
-    value = keys.get("round")
-    if not isinstance(value, Mapping):
-        return _count(keys, "round", errors, least=0, most=MOST_DECIMALS)
-    known = (*STARTS, "multihead", "contributions")
-    if not value:
-        errors.add(AttncliError("round names no stage", hint="Write round: 2, or round: {weights: 2}.", key="round"))
-    for name in value:
-        if name not in known:
-            errors.add(unknown_key(str(name), known, f"round.{name}"))
-    counts = {name: _count(value, name, errors, least=0, most=MOST_DECIMALS) for name in value}
-    return {name: count for name, count in counts.items() if count is not None}
-
-
-def _labels(keys: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    value = keys.get(name)
-    if value is not None and (isinstance(value, str) or np.ndim(value) != 1):
-        raise AttncliError(f"{name} is a list of labels", hint=f"Write {name}: [{value}]", key=name)
-    return None if value is None else tuple(str(label) for label in value)
 
 
 def _as_matrix(name: str, array: Array) -> Array:
@@ -407,55 +337,3 @@ def _as_vector(name: str, array: Array) -> Array:
     if array.ndim == 0 or array.ndim - sum(size == 1 for size in array.shape) > 1:
         raise AttncliError(f"{name} has shape {array.shape}, and is one row of numbers", key=name)
     return array.ravel()
-
-
-def _fused(keys: Mapping[str, Any], heads: int, columns: bool, weight_layout: str) -> dict[str, Any]:
-    """`heads:` as fused matrices, in the same layout: the heads' blocks side by side (W_O: on top of each other)."""
-    errors, fused = Collector(), {}
-    entries: Sequence[Mapping[str, Any]] = keys["heads"]
-    if not isinstance(entries, Sequence) or not entries or not all(isinstance(entry, Mapping) for entry in entries):
-        raise AttncliError("heads is a list of {W_Q, W_K, W_V}, one entry a head", key="heads")
-    if len(entries) != heads:
-        raise AttncliError(f"num_heads is {heads}, but heads has {len(entries)} entries", key="num_heads")
-    if keys.get("num_kv_heads") not in (None, heads):
-        raise AttncliError(
-            "heads: gives each head its own keys and values, so num_kv_heads has nothing to do", key="num_kv_heads",
-            hint="For grouped-query attention give fused W_Q, W_K, W_V with num_heads and num_kv_heads.",
-        )  # fmt: skip
-    for r, entry in enumerate(entries, 1):
-        for name in entry:
-            if name not in HEAD_KEYS:
-                errors.add(unknown_key(str(name), HEAD_KEYS, f"heads.{r}.{name}"))
-    for name in HEAD_KEYS:
-        with errors.collect():
-            if any(name in entry for entry in entries):
-                fused[name] = _fused_key(name, keys, entries, columns, weight_layout)
-    errors.raise_any()
-    return fused
-
-
-def _fused_key(
-    name: str, keys: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], columns: bool, weight_layout: str
-) -> Array:
-    if name in keys:
-        raise AttncliError(f"{name} is given both in heads and beside it", hint="Drop one of the two.", key=name)
-    blocks: list[Array] = []
-    for r, entry in enumerate(entries, 1):
-        path = f"heads.{r}.{name}"
-        if name not in entry:
-            raise AttncliError(f"head {r} has no {name}, and another head has one", key=f"heads.{r}")
-        try:
-            block = np.asarray(entry[name])
-        except ValueError:
-            block = np.asarray(None)
-        if block.dtype.kind not in "biufO" or (block.dtype == object and block.ndim == 0):
-            raise AttncliError(f"{name} is no matrix of numbers with rows of one length", key=path)
-        block = np.atleast_2d(block) if name[0] == "W" else block.ravel()
-        if blocks and block.shape != blocks[0].shape:
-            what = f"{name} of head {r} has shape {block.shape}, and that of head 1 {blocks[0].shape}"
-            hint = "Its transpose fits." if block.T.shape == blocks[0].shape else "All heads have the same sizes."
-            raise AttncliError(what, hint=hint, key=path)
-        blocks.append(block)
-    stored_out_in = name[0] == "W" and weight_layout == "out_in"
-    on_top = (name == "W_O") != stored_out_in
-    return np.concatenate(blocks, axis=0 if on_top or name[0] == "b" else -1)

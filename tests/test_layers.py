@@ -15,7 +15,7 @@ PACKAGE = Path(attncli.__file__).parent
 LAYERS = {
     "words": "errors keys names notation written writing examples exact_text derivation reading.literals",
     "mathematics": "ops masks",
-    "problem": "sizes needs problem",
+    "problem": "sizes needs settings fused problem",
     "stages": "stages memory blocks compute cells",
     "explain": "exact explain_inputs explain",
     "check": "sheet precision mistakes chains fit catalogue misread verdicts diagnosis check classroom",

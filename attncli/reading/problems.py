@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from attncli.errors import AttncliError, AttncliErrors, Collector, Place
-from attncli.keys import HEAD_KEYS, KEYS
-from attncli.problem import Problem, unknown_key
+from attncli.keys import HEAD_KEYS, KEYS, unknown_key
+from attncli.problem import Problem
 from attncli.reading import assignments, documents, files, identities, masks, matrices
 from attncli.reading.arrays import Archive, Npz
 from attncli.reading.assignments import StandardInput
