@@ -297,6 +297,24 @@ def test_a_mistake_is_named_from_the_last_stage_that_shows_it(name):
     assert [name] in report.names
 
 
+@pytest.mark.parametrize(
+    ("name", "keys", "stage", "said"),
+    [
+        ("mask_left_out", CAUSAL, "masked_scores", "the weights are those of unmasked scores"),
+        ("unscaled", PLAIN, "scaled_scores", "the weights are those of unscaled scores"),
+        ("unscaled", CAUSAL, "scaled_scores", "the weights are those of unscaled scores"),
+    ],
+)
+@pytest.mark.parametrize("decimals", [8, 2])
+def test_a_stage_that_is_right_and_not_used_is_named(name, keys, stage, said, decimals):
+    """As in a program that makes masked scores, and takes the softmax of others."""
+    stages = attend(keys, CASES[name][1])
+    stages |= {shown: attend(keys)[shown] for shown in ("scaled_scores", "masked_scores") if shown in stages}
+    report = check(problem_of(keys), sheet(stages, decimals))
+    assert (report.first_wrong, report.names[0]) == ("weights", [name])
+    assert said in report.explanations[0].sentences[0]
+
+
 def test_rows_are_told_from_each_other_by_name_and_say_what_they_are():
     for name, mistake in MISTAKES.items():
         assert mistake.name == name

@@ -123,6 +123,13 @@ def _other_corner(problem: Problem) -> Iterable[Variant]:
                 yield from _rebuilt(problem, [*specs[:i], {"causal": True, "offset": offset}, *specs[i + 1 :]])
 
 
+def _left_out(problem: Problem) -> Iterable[Variant]:
+    """No mask at all, or one that is written down and not used."""
+    yield Variant({"masked_scores": lambda p, v: before_mask(v)})
+    if problem.mask is not None:
+        yield Variant({"weights": lambda p, v: ops.softmax(before_mask(v))}, "the weights are those of unmasked scores")
+
+
 def _one_of_several(problem: Problem) -> Iterable[Variant]:
     specs = _specs(problem)
     for i in range(len(specs) if len(specs) > 1 else 0):
@@ -177,7 +184,7 @@ def _cap_after(problem: Problem) -> Iterable[Variant]:
 ROWS = (
     row(
         "mask_left_out", "masked_scores", "the mask was left out", "S~",
-        "stanford-cs336/assignment1-basics#51; pytorch/pytorch#99282", lambda p, v: before_mask(v),
+        "stanford-cs336/assignment1-basics#51; pytorch/pytorch#99282", variants=_left_out,
     ),
     row(
         "one_mask_left_out", "masked_scores", "one of the masks was left out", 'S~ "under the other masks"',

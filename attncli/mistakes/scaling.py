@@ -26,6 +26,18 @@ def _by(factor: Callable[[Any], Any]) -> Wrong:
     return lambda problem, values: values["scores"] * factor(problem)
 
 
+def _unscaled(problem: Problem) -> Iterable[Variant]:
+    """No scale at all, or scaled scores that are written down and not used."""
+    yield Variant({"scaled_scores": lambda p, v: v["scores"]})
+    if problem.is_scaled and problem.softcap is None and (problem.mask is None or problem.mask.bias is None):
+        yield Variant({"weights": _softmax_unscaled}, "the weights are those of unscaled scores")
+
+
+def _softmax_unscaled(problem: Problem, values: Values) -> Array:
+    hidden = np.isneginf(before_softmax(values))
+    return ops.softmax(np.where(hidden, -np.inf, values["scores"]))
+
+
 def _scaled_queries(problem: Problem) -> Iterable[Variant]:
     factor = _factor(problem)
     root = np.sqrt(np.abs(factor))
@@ -49,7 +61,7 @@ def _needless(problem: Problem, values: Values) -> Array | None:
 ROWS = (
     row(
         "unscaled", "scaled_scores", "the scores were not scaled", "S",
-        "PAIR-code/tiny-transformers#71; ethen8181/machine-learning#13", lambda p, v: v["scores"],
+        "PAIR-code/tiny-transformers#71; ethen8181/machine-learning#13", variants=_unscaled,
     ),
     row(
         "scaled_by_d_k", "scaled_scores", "the scores were divided by d_k, not √d_k", "S / d_k",
