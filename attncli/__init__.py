@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from attncli.check import Report, check
     from attncli.compute import Result, compute
     from attncli.errors import AttncliError
+    from attncli.explain import explain
     from attncli.problem import Problem
     from attncli.reading.problems import load
     from attncli.reading.sheets import read_sheet
     from attncli.sheet import AnswerSheet
+    from attncli.summary import inspect
 
 __all__ = [
     "AnswerSheet",
@@ -36,21 +38,26 @@ __all__ = [
     "__version__",
     "check",
     "compute",
+    "explain",
+    "inspect",
     "load",
     "read_sheet",
 ]
 
 _HOMES = {
     "AnswerSheet": "attncli.sheet",
-    "Report": "attncli.check",
-    "check": "attncli.check",
-    "read_sheet": "attncli.reading.sheets",
     "AttncliError": "attncli.errors",
     "Problem": "attncli.problem",
+    "Report": "attncli.check",
     "Result": "attncli.compute",
+    "check": "attncli.check",
     "compute": "attncli.compute",
+    "explain": "attncli.explain",
+    "inspect": "attncli.summary",
     "load": "attncli.reading.problems",
+    "read_sheet": "attncli.reading.sheets",
 }
+"""Where each thing that the package offers is defined."""
 
 
 def __getattr__(name: str) -> Any:
@@ -69,7 +76,9 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Python binds a submodule to its package under its own name: ``compute`` must stay the function all the same."""
+    """Python binds a submodule to its package under its own name: ``check``, ``compute`` and ``explain`` are modules
+    too, and must stay the functions all the same, whatever is imported first.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):

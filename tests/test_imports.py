@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import attncli
 from attncli.names import FORMAT_NAMES, STAGE_NAMES
 from attncli.rendering.formats import FORMATS
 from attncli.stages import STAGES
@@ -78,3 +79,12 @@ def test_keys_alone_need_no_yaml():
 def test_the_names_that_need_no_numpy_are_those_of_the_tables():
     assert tuple(STAGES) == STAGE_NAMES
     assert tuple(FORMATS) == FORMAT_NAMES
+
+
+def test_what_the_package_offers_is_the_same_whatever_is_imported_first():
+    offered = [name for name in attncli.__all__ if name != "__version__"]
+    modules = "import attncli.check, attncli.compute, attncli.explain"
+    code = f"{modules}; assert all(callable(getattr(attncli, name)) for name in {offered})"
+    assert "attncli.summary" in brought_in(code)
+    assert all(callable(getattr(attncli, name)) for name in offered)
+    assert dir(attncli) == sorted(attncli.__all__)
