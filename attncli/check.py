@@ -147,6 +147,8 @@ class Checker:
             raise AttncliError(
                 f"{found.name} has no stage on it", hint="Write stage: matrix, such as weights: [[...]]."
             )
+        if not any(stage.error is not None or stage.judged.any() for stage in found.stages.values()):
+            raise AttncliError(f"{found.name} leaves every entry open", hint="Fill in at least one number.")
         return found
 
     def _judge(self, fitted: Fitted) -> tuple[tuple[StageVerdict, ...], Base]:

@@ -61,7 +61,8 @@ def _fit_one(fitted: Fitted, key: Key, name: str, stage: SheetStage, rule: Rule)
         resolved = stage.resolve(shape)
         if columns:
             resolved = resolved.mapped(swapped)
-        fitted.answers[name] = Answer(resolved, rule, key.eps, key.scale[name])
+        if resolved.judged.any():  # where every entry is left open, the stage is missing
+            fitted.answers[name] = Answer(resolved, rule, key.eps, key.scale[name])
     except AttncliError as error:
         inside = stage if not columns or stage.rows is not None else stage.mapped(swapped)
         answer = Answer(inside, rule, key.eps, key.scale[name])

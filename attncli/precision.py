@@ -64,8 +64,11 @@ class Answer:
         self.whole = bool(decimal.any()) and self.finest == 0 and not (stage.binary or rule.is_tolerance)
         """Whether it is a matrix of whole numbers, by which those of another kind can't be judged."""
         finite = self.value[np.isfinite(self.value)]
-        self.largest = float(np.abs(finite).max()) if finite.size else 0.0
+        shown = finite[finite > HIDDEN]
+        self.largest = float(np.abs(shown).max()) if shown.size else 0.0
         self.all_finite = finite.size == self.value.size
+        self.hides = shown.size < finite.size
+        """Whether some entry may stand for −∞; such a one says nothing about how large the others are."""
         self.noise = eps * max(self.largest, scale)
 
     @cached_property
@@ -114,7 +117,7 @@ class Answer:
         """The same, with infinities and NaN compared as symbols."""
         if not self.all_finite:
             agree = agree | (self.value == right) | (np.isnan(right) & np.isnan(self.value) & self.judged)
-        if self.largest >= -HIDDEN:
+        if self.hides:
             agree = agree | (np.isneginf(right) & (self.value <= HIDDEN))
         return np.asarray(agree if self.all_judged else agree | ~self.judged)
 

@@ -64,7 +64,7 @@ def of_content(content: files.Content, name: str, stage: str | None = None) -> A
 
 def _told(stage: str | None, name: str) -> str:
     if stage is None:
-        hint = "Say of which stage it is, or write weights: [[...]]."
+        hint = "Say of which stage it is (-s weights), or write weights: [[...]]."
         raise AttncliError("this is a single matrix, of no stage", hint=hint, where=Place(name))
     return stage
 
