@@ -195,23 +195,41 @@ def _notes_on(problem: Problem, name: str, values: Mapping[str, Array]) -> list[
     """What a person should read beside a stage: an overflow, queries that may attend to nothing."""
     array = values[name]
     before = (one for one in values if one != name)
-    if _overflows(problem, name, array) and not any(_overflows(problem, one, values[one]) for one in before):
+    source = values.get(_FROM_ROWS.get(name, ""))
+    if _overflows(problem, name, array, source) and not any(_overflows(problem, one, values[one]) for one in before):
         return [f"{name} overflows {problem.dtype}, whose largest number is {np.finfo(problem.dtype).max:.6g}"]
+    notes = []
+    if name == "masked_scores" and _mask_overflows(problem):
+        notes = [f"a number of the mask overflows {problem.dtype}, and is infinite in it"]
     mask = problem.mask if name == "masked_scores" else None
     if mask and mask.changes_nothing and not (mask.bands and problem.n == 1):  # a decoding step sees all: no news
         return ["the mask changes nothing: every query may attend to every key"]
-    source = next((score for score in SCORES if is_present(problem, score)), None)
-    if name != source or not (problem.mask or problem.given):
-        return []
+    last = next((score for score in SCORES if is_present(problem, score)), None)
+    if name != last or not (problem.mask or problem.given):
+        return notes
     array = array.astype(float) if problem.exact else array
-    return _on_empty_rows(problem, np.asarray(np.isneginf(array.max(axis=-1))))
+    return notes + _on_empty_rows(problem, np.asarray(np.isneginf(array.max(axis=-1))))
+
+
+def _mask_overflows(problem: Problem) -> bool:
+    """Whether mask_fill or what is added, finite as it is written, is not so in the dtype."""
+    if problem.exact:
+        return False
+    bias = None if problem.mask is None else problem.mask.bias
+    numbers = [number for number in (problem.mask_fill, bias) if number is not None]
+    with np.errstate(over="ignore"):
+        return not all(np.isfinite(np.asarray(number, problem.dtype)).all() for number in numbers)
 
 
 _MAY_OVERFLOW = ("Q", "K", "V", "scores", "scaled_scores")
+_FROM_ROWS = {"multihead": "concat", "contributions": "outputs"}
+"""These may overflow too, in rows where what they are made from is finite (that of an empty row may be NaN)."""
 
 
-def _overflows(problem: Problem, name: str, array: Array) -> bool:
+def _overflows(problem: Problem, name: str, array: Array, source: Array | None = None) -> bool:
     """Whether an infinity came up, or a NaN from two of them, where every number that went in is finite."""
+    if source is not None and not problem.exact:
+        return bool((np.isfinite(source).all(axis=-1) & ~np.isfinite(array).all(axis=-1)).any())
     if name not in _MAY_OVERFLOW or name in problem.given or problem.exact or not array.size:
         return False
     return not (np.isfinite(array.max()) and np.isfinite(array.min()))
