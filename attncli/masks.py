@@ -17,6 +17,8 @@ from attncli.ops import Array
 
 SPELLINGS = ("Write {keep: M} (1 = may attend), {block: M} (1 = may not), or {add: M} (added to the scaled scores).",)
 CAUSAL = ("top-left", "bottom-right")
+MOST = 10**9
+"""The largest length, offset or window that is read."""
 
 
 @dataclass(frozen=True)
@@ -357,16 +359,20 @@ def per_batch(value: Any, frame: Frame, key: str, what: str) -> Array:
     if isinstance(value, bool) or np.asarray(value).dtype.kind not in "if":
         raise AttncliError(f"{what} takes a whole number, or one per batch entry", key=key)
     numbers = np.asarray(value)
-    if not (numbers == np.floor(numbers)).all():
+    if not (np.isfinite(numbers) & (numbers == np.floor(numbers))).all():
         raise AttncliError(f"{what} takes whole numbers", key=key)
+    if (np.abs(numbers) > MOST).any():
+        raise AttncliError(f"{what} takes whole numbers up to {MOST:,}", key=key)
     if numbers.ndim and numbers.shape not in ((1,), frame.batch):
-        entries = int(np.prod(frame.batch)) if frame.batch else 1
-        raise AttncliError(f"{what} has {numbers.size} numbers, but there are {entries} batch entries", key=key)
+        there = f"there are {int(np.prod(frame.batch))} batch entries" if frame.batch else "there is no batch axis"
+        raise AttncliError(f"{what} has {numbers.size} numbers, but {there}", key=key)
     return numbers.astype(int) if frame.batch or numbers.ndim == 0 else numbers.astype(int)[0]
 
 
 def _whole(number: Any) -> bool:
-    return not isinstance(number, bool) and np.asarray(number).dtype.kind in "if" and float(number).is_integer()
+    if isinstance(number, bool) or np.asarray(number).dtype.kind not in "if":
+        return False
+    return float(number).is_integer() and abs(number) <= MOST
 
 
 def _said(numbers: Array) -> str:

@@ -259,7 +259,7 @@ def test_an_ambiguous_matrix_names_the_three_spellings(mask):
         ({"lengths": -1}, "lengths must lie between 0 and the number of keys, 5"),
         ({"lengths": 1.5}, "lengths takes whole numbers"),
         ({"lengths": "two"}, "lengths takes a whole number, or one per batch entry"),
-        ({"lengths": [1, 2]}, "lengths has 2 numbers, but there are 1 batch entries"),
+        ({"lengths": [1, 2]}, "lengths has 2 numbers, but there is no batch axis"),
         ({"window": "a"}, "window takes a whole number, or two"),
         ({"window": [1, 2, 3]}, "window takes a whole number, or two"),
         ({"window": None}, "window takes a whole number, or two"),
