@@ -121,6 +121,9 @@ def _two_problems(words: list[str], sources: list[str]) -> AttncliError:
     stage = next((word for word in sources if word in STAGE_NAMES), None)
     if any(word == "=" or word.startswith("=") or word.endswith("=") for word in words):
         hint = "KEY=VALUE is one word, without spaces around the =."
+    elif any("=" in word for word in sources):
+        key = next(word for word in sources if "=" in word).partition("=")[0]
+        return AttncliError(f"{key!r} is no key to set", hint="KEY=VALUE begins with a key: Z=z.npy, heads.2.W_Q=w.npy")
     elif stage is not None:
         hint = f"A stage is selected with -s: -s {stage}"
     return AttncliError(f"two problems are named: {sources[0]} and {sources[1]}", hint=hint)

@@ -57,10 +57,10 @@ def _value(path: str, text: str, parts: list[str], stdin: StandardInput) -> Node
     """The value's tree; its document shows the whole KEY=VALUE in messages."""
     text = documents.decode(text.encode("utf-8", "surrogateescape"), NAME)
     document = Document(text, NAME, before=path + "=")
-    if text.strip() == "-":
-        return Opened(document, stdin.read(path), "standard input")
     if parts[-1] in TEXT_KEYS:
         return Scalar(document, 0, len(text), text, False)
+    if text.strip() == "-":
+        return Opened(document, stdin.read(path), "standard input")
     node = documents.parse(document)
     if node is None:
         where = Place(NAME, None, len(path) + 1, f"{path}={text}", 1)
@@ -119,7 +119,8 @@ def _index(node: Sequence, part: str, path: list[str], key: Scalar) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", part):
         raise key.error(f"{name} is a list, and {part!r} is no number of an entry", hint=f"Write for example {name}.1")
     if not 1 <= int(part) <= len(node.items) + 1:
-        raise key.error(f"{name} has {len(node.items)} entries, and none with number {part}")
+        hint = "Entries count from 1." if int(part) == 0 else f"{name}.{len(node.items) + 1} would be the next."
+        raise key.error(f"{name} has {len(node.items)} entries, and none with number {part}", hint=hint)
     return int(part) - 1
 
 

@@ -69,7 +69,7 @@ def lines(document: Document) -> list[Row]:
     numbered = [(i, line.partition("#")[0]) for i, line in enumerate(text.split("\n"), 1)]
     numbered = [(i, line) for i, line in numbered if line.strip()]
     separator = _separator(document, [line for _, line in numbered[:20]])
-    return [Row(i, _split(line, separator)) for i, line in numbered]
+    return [Row(i, _cells(document, i, line, separator)) for i, line in numbered]
 
 
 def _separator(document: Document, some: list[str]) -> str | None:
@@ -80,14 +80,20 @@ def _separator(document: Document, some: list[str]) -> str | None:
     return next((sign for sign in ("\t", ";", ",") if any(sign in line for line in some)), None)
 
 
-def _split(line: str, separator: str | None) -> list[str]:
+def _cells(document: Document, number: int, line: str, separator: str | None) -> list[str]:
     if separator is None:
         return line.split()
     if '"' not in line:
         return line.split(separator)
     import csv
 
-    return next(iter(csv.reader([line], delimiter=separator)))
+    try:
+        return next(iter(csv.reader([line], delimiter=separator, strict=True)))
+    except csv.Error:
+        where = Place(document.name, number, line.rfind('"') + 1, line)
+        raise AttncliError(
+            "a quote that is never closed, or stands in a cell", hint='Write "a" or a.', where=where
+        ) from None
 
 
 def is_number(cell: str) -> bool:

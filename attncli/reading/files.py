@@ -55,6 +55,8 @@ def load(path: Path, shown: str) -> Content:
 @contextmanager
 def _errors_named(path: Path, shown: str) -> Iterator[None]:
     """What the block raises, as an error that starts with the name of the file."""
+    if not shown:
+        raise AttncliError("a file's name is empty")
     try:
         yield
     except AttncliError as error:

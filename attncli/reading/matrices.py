@@ -209,7 +209,7 @@ def _from_text(node: Scalar, wanted: Wanted) -> Matrix:
 
 def _from_block(node: Scalar, wanted: Wanted) -> Matrix:
     """ "1 0; 0 1", or one row a line; entries are separated by blanks or commas."""
-    text = node.text.strip()
+    text = _with_lines(node).strip()
     rows = [_cells(row) for row in re.split(r"[;\n]", text.removeprefix("[").removesuffix("]")) if row.strip()]
     if sum(map(len, rows)) > documents.MAX_NODES:
         raise documents.too_large(node.document)
@@ -236,6 +236,14 @@ def _from_block(node: Scalar, wanted: Wanted) -> Matrix:
         return flat[int(np.ravel_multi_index(index, array.shape))].place()
 
     return Matrix(array, Written(texts, place=node.place(), find=find))
+
+
+def _with_lines(node: Scalar) -> str:
+    """A text with the line ends of the document, which YAML folds into blanks; where ; ends the rows, it may."""
+    source = node.document.text[node.start : node.end].strip().strip("'\"")
+    if "\n" not in source or ";" in source or "\n" in node.text or source.split() != node.text.split():
+        return node.text
+    return source
 
 
 def _cells(row: str) -> list[str]:
