@@ -83,7 +83,7 @@ def check(
         float, typer.Option("--follow-through", min=0, max=1, help="The share of points for carried forward.")
     ] = 1.0,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="table, json, jsonl, csv.", autocompletion=lambda: _formats())
+        str | None, typer.Option("--format", "-f", help="table, json, jsonl, csv.", autocompletion=_formats)
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write to a file; its suffix picks the format.")
@@ -139,10 +139,14 @@ def _checked(checker: Checker, names: list[str], stage: str | None, marking: Mar
         return list(grade(checker, sheets, read, marking, tell_share))
 
 
+def _mistakes() -> list[str]:
+    from attncli.mistakes import MISTAKES
+
+    return list(MISTAKES)
+
+
 def mistakes(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Only these.", autocompletion=lambda: _names_of_mistakes())
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Only these.", autocompletion=_mistakes)] = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="table, json.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
 ) -> None:
@@ -167,12 +171,6 @@ def _selected(names: list[str]) -> list[Mistake]:
             hint = f"Did you mean {close[0]}?" if close else "`attncli mistakes` lists them all."
             raise AttncliError(f"no known mistake is called {name!r}", hint=hint)
     return [MISTAKES[name] for name in names] if names else list(MISTAKES.values())
-
-
-def _names_of_mistakes() -> list[str]:
-    from attncli.mistakes import MISTAKES
-
-    return list(MISTAKES)
 
 
 def register(app: typer.Typer) -> None:
