@@ -293,9 +293,9 @@ class Problem:
         """Who may attend to whom: "3 猫 may attend to 私, は, 猫"; empty without a mask."""
         if self.mask is None:
             return []
-        from attncli import masks
+        from attncli.mask_words import in_words
 
-        return masks.in_words(self.mask, self.tokens or self.n, self.memory_tokens or self.m)
+        return in_words(self.mask, self.tokens or self.n, self.memory_tokens or self.m)
 
     def labels(self, axis: str) -> tuple[str, ...] | None:
         """The tokens along an axis, "n" (queries) or "m" (keys); None where it has no labels."""

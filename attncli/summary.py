@@ -16,6 +16,7 @@ import numpy as np
 from attncli import invariants, ledger, masks, resemblance, spread
 from attncli.compute import compute, wanted_stages
 from attncli.errors import AttncliError
+from attncli.mask_words import in_words
 from attncli.memory import refuse_beyond_memory
 from attncli.stages import STAGES, is_present
 
@@ -219,7 +220,7 @@ def _mask(problem: Problem, full: bool) -> MaskWords | None:
         return None
     whole = full or problem.m <= MOST_LABELS
     queries = problem.tokens or problem.n
-    sentences = masks.in_words(mask, queries, (whole and problem.memory_tokens) or problem.m)
+    sentences = in_words(mask, queries, (whole and problem.memory_tokens) or problem.m)
     if len(sentences) == problem.n > 1 and _is_one_row(mask):
         sentences = ["every query" + sentences[0][sentences[0].index(" may attend") :]]
     left_out = 0

@@ -14,7 +14,7 @@ PACKAGE = Path(attncli.__file__).parent
 
 LAYERS = {
     "words": "errors keys names notation written writing examples exact_text derivation reading.literals",
-    "mathematics": "ops masks",
+    "mathematics": "ops masks mask_words",
     "problem": "sizes needs settings fused problem",
     "stages": "stages memory blocks compute cells",
     "explain": "exact explain_inputs explain",
