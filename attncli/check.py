@@ -17,6 +17,7 @@ from attncli.chains import Base, Key, largest
 from attncli.diagnosis import Diagnosis, Explanation, explanation
 from attncli.errors import AttncliError
 from attncli.fit import Fitted, Reading, fit, heads_second_reading, heads_side_by_side, transposed_reading
+from attncli.mistakes import MISTAKES
 from attncli.precision import Rule
 from attncli.sheet import AnswerSheet
 from attncli.stages import STAGES
@@ -66,9 +67,13 @@ class Report:
 
     @property
     def first_wrong(self) -> str | None:
-        """The first stage that keeps the sheet from being correct."""
-        faults = (s.stage for s in self.stages if s.is_fault or (s.verdict == MISSING and s.stage in self.required))
-        return next(faults, None)
+        """The first stage that keeps the sheet from being correct; one that is only missing where none is wrong."""
+        return next((s.stage for s in self.stages if s.is_fault), next(iter(self.missing), None))
+
+    @property
+    def missing(self) -> list[str]:
+        """The required stages that the sheet doesn't have."""
+        return [s.stage for s in self.stages if s.verdict == MISSING and s.stage in self.required]
 
     def __getitem__(self, stage: str) -> StageVerdict:
         return next(verdict for verdict in self.stages if verdict.stage == stage)
@@ -176,7 +181,7 @@ class Checker:
             if other is not None:
                 return other
             found = diagnosis.pairs() or self._in_single_precision(report, answers=sheet)
-        explanations = _distinct(found)
+        explanations = _distinct(found, next(iter(diagnosis.faults), ""))
         return replace(
             report,
             explanations=explanations,
@@ -313,11 +318,15 @@ def _farthest(one: Any, other: Any) -> float:
     return float(size[np.isfinite(size)].max(initial=0.0))
 
 
-def _distinct(found: list[Candidate]) -> tuple[Explanation, ...]:
-    """Each explanation once, by its names."""
+def _distinct(found: list[Candidate], first: str) -> tuple[Explanation, ...]:
+    """Each explanation once, by its names. Where a wrong formula of the first wrong stage gives the numbers of
+    another stage, it alone is named, and not the copy.
+    """
     explanations: dict[tuple[str, ...], Explanation] = {}
     for candidate in found:
         explanations.setdefault(candidate.names, explanation(candidate))
+    if any(len(names) == 1 and MISTAKES[names[0]].stage == first for names in explanations):
+        explanations.pop(("stage_copied",), None)
     return tuple(sorted(explanations.values(), key=lambda one: len(one.names)))
 
 
@@ -354,5 +363,6 @@ def _row_sums(verdict: StageVerdict) -> str | None:
     off = np.argwhere(~((np.abs(sums - 1) <= room) | (sums == 0)))
     if not len(off):
         return None
-    index = tuple(int(i) for i in off[0])
-    return f"Row {index[-1] + 1} of the weights sums to {sums[index]:.4g}, not to 1."
+    *_, head, row = index = tuple(int(i) for i in off[0])
+    whose = f"head {head + 1}'s" if sums.shape[-2] > 1 else "the"
+    return f"Row {row + 1} of {whose} weights sums to {sums[index]:.4g}, not to 1."

@@ -107,15 +107,15 @@ def totals(rows: Iterable[Row]) -> Totals:
     """What a class did."""
     rows = list(rows)
     reports = [row.report for row in rows if row.report is not None]
-    wrong = [row for row in rows if row.report is not None and not row.correct]
+    wrong = [(row, row.report) for row in rows if row.report is not None and not row.correct]
     return Totals(
         sheets=len(rows),
         correct=sum(report.correct for report in reports),
         unreadable=sum(row.error is not None for row in rows),
-        mistakes=tuple(Counter(row.mistake for row in wrong if row.mistake is not None).most_common()),
+        mistakes=tuple(Counter(row.mistake for row, _ in wrong if row.mistake is not None).most_common()),
         conventions=tuple(Counter(report.convention for report in reports if report.convention).most_common()),
         first_wrong=tuple(Counter(report.first_wrong for report in reports if report.first_wrong).most_common()),
-        unexplained=sum(row.mistake is None for row in wrong),
+        unexplained=sum(row.mistake is None and report.first_wrong not in report.missing for row, report in wrong),
     )
 
 

@@ -53,11 +53,11 @@ def available() -> int | None:
 def said(number: float) -> str:
     """A number of bytes for people.
 
-    >>> said(34_359_738_368)
-    '32 GiB'
+    >>> said(34_359_738_368), said(1008)
+    ('32 GiB', '1008 bytes')
     """
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if number < 1024 or unit == "PiB":
             break
         number /= 1024
-    return f"{number:.3g} {unit}"
+    return f"{number:.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"

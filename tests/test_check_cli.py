@@ -203,7 +203,20 @@ def test_required_stages(folder):
     assert run("p.yaml", "few.yaml").exit_code == 0
     result = run("p.yaml", "few.yaml", "--require", "Q,outputs")
     assert result.exit_code == 1
+    assert result.stdout.startswith("few.yaml: 1 of 1 stage correct; missing: outputs\n")
     assert "outputs        missing, and required" in result.stdout
+    (folder / "bad.yaml").write_text(yaml_of({"scaled_scores": SCALED_BY_D_K["scaled_scores"]}), encoding="utf-8")
+    start = "bad.yaml: 0 of 1 stage correct; it goes wrong first at scaled_scores; missing: Q\n"
+    assert run("p.yaml", "bad.yaml", "--require", "Q").stdout.startswith(start)
+    everyone = run("p.yaml", "few.yaml", "bad.yaml", "--require", "Q,outputs").stdout
+    assert "outputs (missing)" in everyone
+    assert "no known mistake" not in everyone
+
+
+def test_one_more_entry_is_one(folder):
+    wrong = [["9", "9", "9"], ["9", "9", "9"], P1_RIGHT["scores"][2]]
+    (folder / "bad.yaml").write_text(yaml_of({"scores": wrong}), encoding="utf-8")
+    assert "    and 1 more entry\n" in run("p.yaml", "bad.yaml").stdout
 
 
 def test_a_frameworks_dump(folder):

@@ -236,11 +236,18 @@ def test_a_mistake_is_named_from_the_sheets_own_rounded_numbers():
     assert [report[s].verdict for s in ("scaled_scores", "weights", "outputs")] == ["wrong", *["carried forward"] * 2]
 
 
+def test_a_stage_that_a_formula_copies_is_explained_by_the_formula_alone():
+    keys, wrong = CASES["W_O_left_out"]
+    assert check(Problem(**keys), sheet(attend(keys, wrong), 6)).names == [["W_O_left_out"]]
+
+
 def test_rows_that_cannot_be_weights_are_said():
     report = check(P1, {"weights": [[".5", ".5", ".2"], [".67", ".33", ".00"], [".89", ".11", ".00"]]})
     assert any("Row 1 of the weights sums to 1.2" in note for note in report.notes)
     report = check(P1, {"weights": [["-.5", ".5", "1"], [".67", ".33", ".00"], [".89", ".11", ".00"]]})
     assert any("negative" in note for note in report.notes)
+    halves = [[[".50", ".50", "0"]] * 3, [[".50", ".50", "0"]] * 2 + [[".50", ".50", ".20"]]]
+    assert "Row 3 of head 2's weights sums to 1.2, not to 1." in check(Problem(**HEADS), {"weights": halves}).notes
 
 
 # Conventions

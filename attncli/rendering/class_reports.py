@@ -78,9 +78,12 @@ def _class_cells(pen: ReportPen, row: Row) -> list[Text]:
     said = row.mistake or ""
     if row.report.convention is not None:
         said = f"right in another convention: {row.report.convention}"
+    first = row.report.first_wrong or ""
+    if first in row.report.missing:
+        first += " (missing)"
     return [
         Text(name, "green" if row.correct else ""), Text(str(row.count(CORRECT))), Text(str(row.count(CARRIED))),
-        Text(str(wrong), "red" if wrong else ""), points, Text(row.report.first_wrong or ""), Text(said),
+        Text(str(wrong), "red" if wrong else ""), points, Text(first), Text(said),
     ]  # fmt: skip
 
 

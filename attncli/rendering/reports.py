@@ -87,7 +87,10 @@ def _headline(row: Row, report: Report) -> str:
     if report.correct:
         return f"{name}: correct ({_stages(len(judged))})"
     right = sum(verdict.verdict == CORRECT for verdict in judged)
-    return f"{name}: {right} of {_stages(len(judged))} correct; it goes wrong first at {report.first_wrong}"
+    parts = [f"{right} of {_stages(len(judged))} correct"]
+    parts += [] if report.first_wrong in report.missing else [f"it goes wrong first at {report.first_wrong}"]
+    parts += [f"missing: {', '.join(report.missing)}"] if report.missing else []
+    return f"{name}: {'; '.join(parts)}"
 
 
 def _stages(count: int) -> str:
@@ -137,7 +140,8 @@ def _name_entries(pen: ReportPen, report: Report, verdict: StageVerdict) -> None
     for entry in verdict.entries(FEW):
         pen.line(_said(pen, report, verdict, entry), indent=4)
     if verdict.wrong > FEW:
-        pen.line(f"and {verdict.wrong - FEW} more entries", indent=4)
+        more = verdict.wrong - FEW
+        pen.line(f"and {more} more entr{'y' if more == 1 else 'ies'}", indent=4)
 
 
 def _said(pen: ReportPen, report: Report, verdict: StageVerdict, entry: Entry) -> str:
@@ -181,7 +185,8 @@ def _draw_matrices(pen: ReportPen, report: Report, verdict: StageVerdict) -> Non
     for place in lead[:FEW]:
         _draw_matrix(pen, report, verdict, place)
     if len(lead) > FEW:
-        pen.line(f"and {len(lead) - FEW} more matrices with such entries", indent=4)
+        more = len(lead) - FEW
+        pen.line(f"and {more} more matri{'x' if more == 1 else 'ces'} with such entries", indent=4)
 
 
 def _draw_matrix(pen: ReportPen, report: Report, verdict: StageVerdict, place: tuple[int, ...]) -> None:
