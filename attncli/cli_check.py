@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attncli.cli_words import load_words, split_words
+from attncli.cli_words import OutputFile, load_words, split_words
 from attncli.errors import AttncliError
 from attncli.names import STAGE_NAMES
 
@@ -85,9 +85,7 @@ def check(
     format: Annotated[
         str | None, typer.Option("--format", "-f", help="table, json, jsonl, csv.", autocompletion=_formats)
     ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write to a file; its suffix picks the format.")
-    ] = None,
+    output: OutputFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
 ) -> None:
     from attncli.classroom import Marking, points_of
@@ -96,9 +94,7 @@ def check(
     from attncli.terminal import screen
     from attncli.writing import destination
 
-    for option, number in (("--atol", atol), ("--rtol", rtol), ("--follow-through", follow_through)):
-        if number is not None and not isfinite(number):
-            raise AttncliError(f"{option} takes a finite number, not {number}")
+    _refuse_infinite({"--atol": atol, "--rtol": rtol, "--follow-through": follow_through})
     form = chosen(format, output, REPORTS)
     marking = Marking(points_of(points or []), follow_through)
     names, settings = split_words(words)
@@ -109,6 +105,12 @@ def check(
             form.write(rows, Options(screen=screen(output)), stream)
     if not all(row.correct for row in rows):
         raise typer.Exit(1)
+
+
+def _refuse_infinite(options: dict[str, float | None]) -> None:
+    for option, number in options.items():
+        if number is not None and not isfinite(number):
+            raise AttncliError(f"{option} takes a finite number, not {number}")
 
 
 def _checker(problem: Problem, names: list[str], rule: Rule, require: list[str]) -> Checker:
@@ -148,7 +150,7 @@ def _mistakes() -> list[str]:
 def mistakes(
     names: Annotated[list[str] | None, typer.Argument(help="Only these.", autocompletion=_mistakes)] = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="table, json.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write to a file.")] = None,
+    output: OutputFile = None,
 ) -> None:
     from attncli.rendering.formats import LISTS, Options, chosen
     from attncli.terminal import screen

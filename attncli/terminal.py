@@ -36,26 +36,18 @@ def screen(output: str | None) -> Screen:
 def tell(kind: str, text: str) -> None:
     """A sentence for a person, on standard error: ``note: ...`` or ``error: ...``.
 
-    What would steer a terminal or turn the direction of writing is written as an escape. Where standard error cannot
-    be written (a full disk, nobody reads it), the sentence is lost, and the exit code alone tells.
+    What would steer a terminal or turn the direction of writing is shown as a symbol or an escape. Where standard
+    error cannot be written (a full disk, nobody reads it), the sentence is lost, and the exit code alone tells.
     """
     if sys.stderr is None:
         return
-    encoding = sys.stderr.encoding or "utf-8"
-    line = "".join(map(_harmless, f"{kind}: {text}")).encode(encoding, "backslashreplace").decode(encoding)
+    from attncli.rendering.labels import visible
+
+    lines = [visible(line, sys.stderr.encoding or "utf-8") for line in f"{kind}: {text}".split("\n")]
     try:
-        print(line, file=sys.stderr, flush=True)
+        print("\n".join(lines), file=sys.stderr, flush=True)
     except OSError:
         sys.stderr = None
-
-
-_DIRECTIONS = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
-
-
-def _harmless(character: str) -> str:
-    if character >= " " and not "\x7f" <= character < "\xa0" and character not in _DIRECTIONS:
-        return character
-    return character if character == "\n" else repr(character)[1:-1]
 
 
 def tell_notes(notes: Iterable[str]) -> None:
