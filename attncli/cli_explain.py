@@ -11,7 +11,7 @@ from attncli.cli_words import (
     Exactly,
     OutputFile,
     Rounding,
-    complete_problem,
+    complete_cells,
     is_assignment,
     load_words,
     prepared,
@@ -42,7 +42,7 @@ Examples:
 def explain(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PROBLEM] CELL... [KEY=VALUE]...", autocompletion=complete_problem),
+        typer.Argument(metavar="[PROBLEM] CELL... [KEY=VALUE]...", autocompletion=complete_cells),
     ] = None,
     depth: Annotated[
         str, typer.Option("--depth", metavar="N", help="How many stages to follow back, or all: to Z and the weights.")

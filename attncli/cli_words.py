@@ -42,6 +42,11 @@ def complete_problem() -> list[str]:
     return complete_examples() + [f"{name}=" for name in KEYS]
 
 
+def complete_cells() -> list[str]:
+    """What `explain` takes: the shipped examples, stages (a cell of one goes on with [ or a dot), keys."""
+    return [*STAGE_NAMES, *complete_problem()]
+
+
 # The arguments and options
 
 Words = Annotated[

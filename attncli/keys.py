@@ -94,4 +94,6 @@ def unknown_key(name: str, known: Sequence[str] = tuple(KEYS), path: str | None 
     plain = {one.lower().replace("_", ""): one for one in known}
     close = get_close_matches(name.lower().replace("_", ""), plain, 1, cutoff=0.6)
     hint = f"Did you mean {plain[close[0]]}?" if close else f"Known keys: {', '.join(known)}."
+    if name in ("multihead", "contributions"):
+        hint = f"{name} is always computed; attncli check holds it to an answer sheet."
     return AttncliError(f"unknown key {name!r}", hint=hint, key=path or name)

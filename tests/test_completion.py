@@ -37,6 +37,7 @@ def completed(line: str) -> list[str]:
         ("attncli compute three-tokens -s weights,out", ["weights,outputs"]),
         ("attncli compute -f js", ["json"]),
         ("attncli compute --st", ["--stage", "--stats", "--standalone"]),
+        ("attncli explain three-tokens weigh", ["weights", "weights=", "weight_layout="]),
         ("attncli examples enc", ["encoder-decoder"]),
         ("attncli check three-tokens answers.yaml --require wei", ["weights"]),
         ("attncli compute nothing-like-this", []),

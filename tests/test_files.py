@@ -310,6 +310,13 @@ def test_a_problem_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         attncli.load("-")
 
 
+def test_a_matrix_as_problem_is_told_to_name_its_key(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("0.5,0.5\n0.25,0.75\n")
+    with pytest.raises(AttncliError) as caught:
+        attncli.load(tmp_path / "w.csv")
+    assert any("name its key: Z=" in hint for hint in caught.value.hint)
+
+
 def test_an_archive_as_problem(tmp_path: Path) -> None:
     np.savez(
         tmp_path / "p.npz", Z=[[1.0, 0], [0, 1]], W_Q=np.eye(2), W_K=np.eye(2), W_V=np.eye(2), num_heads=2,

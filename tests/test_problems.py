@@ -264,6 +264,10 @@ def test_at_most_twenty_mistakes_are_told(tmp_path: Path) -> None:
         ("Z.9=3", "Z has 3 entries, and none with number 9\n  in KEY=VALUE\n    Z.9=3\n    ^^^"),
         ("Z=[[1, 2]", "this [ is never closed\n  in KEY=VALUE\n    Z=[[1, 2]\n      ^"),
         ("w_q=1", "unknown key 'w_q'\n  in KEY=VALUE: w_q\n    w_q=1\n    ^^^\n  Did you mean W_Q?"),
+        (
+            "multihead=1",
+            "unknown key 'multihead'\n  in KEY=VALUE: multihead\n    multihead=1\n    ^^^^^^^^^\n  multihead is always computed",
+        ),
         ("scale=fast", "scale: 'fast' is not a number\n  in KEY=VALUE: scale\n    scale=fast\n          ^^^^"),
         ("W_K=1 2 3", "W_K has 1 row, but Z has 2 columns"),
     ],

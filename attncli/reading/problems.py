@@ -94,7 +94,10 @@ def root_of(content: files.Content, name: str) -> Mapping:
     if isinstance(node, Mapping):
         return node
     kind = "a list" if isinstance(node, Sequence | Numbers) else "a single text"
-    raise node.error(f"this is {kind}, not a problem", hint="A problem has keys: Z: [[1, 0], [0, 1]], W_Q: ...")
+    hint = "A problem has keys: Z: [[1, 0], [0, 1]], W_Q: ..."
+    if Path(name).suffix.lower() in (".csv", ".tsv", ".txt"):
+        hint = f"To give a single matrix, name its key: Z={name}."
+    raise node.error(f"this is {kind}, not a problem", hint=hint)
 
 
 def _root_of_archive(archive: Archive, name: str) -> Mapping:
