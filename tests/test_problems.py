@@ -266,7 +266,8 @@ def test_at_most_twenty_mistakes_are_told(tmp_path: Path) -> None:
         ("w_q=1", "unknown key 'w_q'\n  in KEY=VALUE: w_q\n    w_q=1\n    ^^^\n  Did you mean W_Q?"),
         (
             "multihead=1",
-            "unknown key 'multihead'\n  in KEY=VALUE: multihead\n    multihead=1\n    ^^^^^^^^^\n  multihead is always computed",
+            "unknown key 'multihead'\n  in KEY=VALUE: multihead\n    multihead=1\n    ^^^^^^^^^\n"
+            "  multihead is always computed",
         ),
         ("scale=fast", "scale: 'fast' is not a number\n  in KEY=VALUE: scale\n    scale=fast\n          ^^^^"),
         ("W_K=1 2 3", "W_K has 1 row, but Z has 2 columns"),
