@@ -18,6 +18,9 @@ from attncli.sheet import SheetStage
 EXACT = 1e-9
 """How far, relatively, an exact expression may be from what was computed."""
 
+WILD = 1e6
+"""How many times larger than the right numbers an entry may be, to count in the noise of the arithmetic."""
+
 BINARY = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}
 """How far the entries of a binary file may be, relatively to the largest of their matrix, by its dtype."""
 
@@ -69,7 +72,9 @@ class Answer:
         self.all_finite = finite.size == self.value.size
         self.hides = shown.size < finite.size
         """Whether some entry may stand for −∞; such a one says nothing about how large the others are."""
-        self.noise = eps * max(self.largest, scale)
+        self.noise = eps * max(min(self.largest, WILD * max(scale, 1.0)), scale)
+        self.reach = min(self.largest, 10 * scale) if scale else self.largest
+        """How large the numbers of a binary sheet are taken to be: one wild entry excuses no other."""
 
     @cached_property
     def decimals(self) -> Array:
@@ -110,7 +115,7 @@ class Answer:
         if self.rule.is_tolerance:
             room = (self.rule.atol or 0.0) + (self.rule.rtol or 0.0) * np.abs(right)
         else:
-            room = np.asarray(BINARY.get(str(self.value.dtype), 1e-9) * max(self.largest, 1e-300))
+            room = np.asarray(BINARY.get(str(self.value.dtype), 1e-9) * max(self.reach, 1e-300))
         return np.asarray((size <= room + self.noise) & np.isfinite(right))
 
     def _or_equal(self, agree: Array, right: Array) -> Array:

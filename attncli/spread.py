@@ -49,7 +49,8 @@ def spread(name: str, array: Array, head: int | None = None) -> Spread:
     others = (int(np.isneginf(flat).sum()), int(np.isposinf(flat).sum()), int(np.isnan(flat).sum()))
     if not finite.size:
         return Spread(name, head, 0, None, None, None, None, *others)
-    four = (float(finite.mean()), float(finite.var()), float(finite.min()), float(finite.max()))
+    with np.errstate(over="ignore"):  # a variance beyond the largest number is shown as ∞
+        four = (float(finite.mean()), float(finite.var()), float(finite.min()), float(finite.max()))
     return Spread(name, head, int(finite.size), *four, *others)
 
 

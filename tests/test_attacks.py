@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from running import run
 
@@ -189,3 +190,18 @@ def test_an_interrupt_is_quiet_from_the_start(seconds: float, tmp_path: Path) ->
     assert out == b""
     assert child.returncode == -signal.SIGINT or b"Traceback" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_wild_answer_excuses_no_other(tmp_path):
+    sheet = tmp_path / "wild.yaml"
+    sheet.write_text("weights: [[1.0e+308, 0.9, 0.9], [0.9, 0.9, 0.9], [0.9, 0.9, 0.9]]\n", encoding="utf-8")
+    done = run("check", "three-tokens", sheet)
+    assert done.code == 1
+    assert "wrong in 9 of 9 entries" in done.text
+    np.savez(tmp_path / "wild.npz", weights=np.array([[1e30, 0.9, 0.9], [0.9, 0.9, 0.9], [0.9, 0.9, 0.9]]))
+    assert "wrong in 9 of 9 entries" in run("check", "three-tokens", tmp_path / "wild.npz").text
+
+
+def test_a_variance_beyond_the_largest_number_warns_of_nothing():
+    done = run("inspect", "three-tokens", "Z=[[1e200, 1], [-1e200, 1], [1, 1]]")
+    assert (done.code, "Warning" in done.error) == (0, False)
