@@ -178,7 +178,7 @@ def test_a_full_standard_error_changes_no_exit_code(words: list[str], code: int)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("seconds", [0.05, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("seconds", [0.3, 0.6, 1.0])
 def test_an_interrupt_is_quiet_from_the_start(seconds: float, tmp_path: Path) -> None:
     """Also while modules are loading; before that, Python itself may die of the signal."""
     words = ["Z={normal: [4000, 64], seed: 1}", *(f"W_{x}={{identity: 64}}" for x in "QKV"), "-o", "x.json"]
