@@ -57,7 +57,7 @@ def draw(name: str) -> str:
     assert done.code in (0, 1), done.error
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text.assemble(("$ ", "bold green"), command.replace("'", "")), soft_wrap=True)
-    console.print(Text.from_ansi(done.text.replace("-: ", "answers.yaml: ", 1)), soft_wrap=True)
+    console.print(Text.from_ansi(done.text.replace("standard input: ", "answers.yaml: ", 1)), soft_wrap=True)
     return console.export_svg(title=f"attncli {name}", theme=MONOKAI, code_format=SVG, unique_id=name)
 
 

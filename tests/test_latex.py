@@ -98,6 +98,7 @@ def test_escapes_are_the_signs_themselves() -> None:
         r"a\_b \& 50\% of \{x\} \# \$y\textasciicircum{}2\$ \textbackslash{}input"
     )
     assert escaped("café −∞ naïve--") == r"café $-$$\infty$ naïve-{}-{}"
+    assert escaped("e² ≈ h₁ Kᵀ") == r"e$^2$ $\approx$ h$_1$ K$^T$"
     assert escaped("ab 猫の") == r'ab \attnword{猫の}{U+732B U+306E}{"732B}'
 
 
