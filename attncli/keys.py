@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from attncli.errors import AttncliError
 
@@ -13,8 +12,7 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """A key: its name, what kind of value it takes, its shape in the row convention, and what it means."""
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,7 @@ BLANKS = ("", "?", "~", "null")
 _PLAIN_ROW = re.compile(r"[-+0-9.eE \t]*")
 
 
-@dataclass
-class Table:
+class Table(NamedTuple):
     """The numbers of a text (NaN where a cell is left open), and the texts and places of its cells."""
 
     array: npt.NDArray[np.float64]
@@ -30,8 +29,7 @@ class Table:
     find: Callable[[tuple[int, ...]], Place]
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A line of the text: its number, and its cells."""
 
     line: int

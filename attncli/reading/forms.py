@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,7 @@ def _product(node: Mapping, wanted: Wanted) -> Matrix:
     if not isinstance(value, Sequence) or len(value.items) != 2:
         raise value.error(f"{wanted.key}: {{product: [A, B]}} takes two matrices", key=wanted.key)
     pair = [
-        matrices.read(item, replace(wanted, key=f"{wanted.key}.product.{i}")) for i, item in enumerate(value.items, 1)
+        matrices.read(item, wanted._replace(key=f"{wanted.key}.product.{i}")) for i, item in enumerate(value.items, 1)
     ]
     first, second = (factor.array for factor in pair)
     if first is None or second is None:
@@ -131,7 +131,7 @@ def _file(node: Mapping, wanted: Wanted) -> Matrix:
     array, change = matrix.array, _Change(node, wanted.key)
     assert array is not None
     written = matrix.written.transformed(change.apply) if matrix.written and not change.is_none else matrix.written
-    return replace(matrix, array=change.apply(array), written=written)
+    return matrix._replace(array=change.apply(array), written=written)
 
 
 class _Change:

@@ -15,8 +15,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 from attncli.errors import AttncliError
 
@@ -34,8 +33,7 @@ FUNCTIONS = ("sqrt", "exp", "ln")
 GRAMMAR_HINT = "A number is written 0.25, 1e-3, 1/3, sqrt(2)/2, 2*sqrt(3), exp(-1), ln(2), 2^3, pi, e or -inf."
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """A number and how it was written.
 
     ``decimals`` counts the digits after the point down to the last one written (``2.50`` -> 2, ``1.2e-3`` -> 4,

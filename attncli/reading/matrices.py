@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +22,7 @@ IDENTITY = "identity"
 MOST_ERRORS = 20
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(NamedTuple):
     """A matrix as it was read. ``array`` is None for `identity`, whose size the matrices around it decide.
 
     ``factors`` are the shapes of A and B of a {product: [A, B]}; ``note`` is what a reader should be told;
@@ -38,8 +36,7 @@ class Matrix:
     note: str | None = None
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """Which entries are allowed: ``blanks`` (an answer sheet's null and ?), ``booleans`` (a mask's true and false)."""
 
     key: str
