@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 from attncli import notation
 from attncli.cells import parse
@@ -17,6 +18,9 @@ from attncli.stages import STAGES
 if TYPE_CHECKING:
     from attncli.compute import Result
     from attncli.derivation import Derivation
+
+NOISE = 1e-12
+"""A float that is this near to the decimals shown of it, relatively, is taken to be them."""
 
 MOST_TERMS = 40_000
 """A page holds the arithmetic of so many operands in all: some megabytes. Stages beyond are shown without theirs."""
@@ -83,10 +87,26 @@ def lines(derivation: Derivation, digits: int) -> list[str]:
     words = [visible(derivation.words)] if derivation.words else []
     if derivation.is_leaf:
         return [f"{symbol} = {value}", *words]
-    found = [_written(derivation, lambda leaf: number(leaf.value, digits))]
-    found += [" + ".join(number(term.value, digits) for term in derivation.operands)] if derivation.op == "sum" else []
-    steps = dict.fromkeys([_written(derivation, _name), *found, value])  # what says the same twice is said once
-    return [f"{symbol} = " + next(iter(steps)), *(f"= {step}" for step in list(steps)[1:]), *words]
+    terms = derivation.operands if derivation.op == "sum" else ()
+    steps = {_written(derivation, _name): True}  # each with whether its numbers are shown whole; once, if said twice
+    steps.setdefault(_written(derivation, lambda leaf: number(leaf.value, digits)), _are_whole(derivation, digits))
+    if terms:
+        whole = all(_is_whole(term.value, digits) for term in terms)
+        steps.setdefault(" + ".join(number(term.value, digits) for term in terms), whole)
+    steps.setdefault(value, _is_whole(derivation.value, digits))
+    first, *rest = steps
+    return [f"{symbol} = {first}", *(f"{'=' if steps[step] else '≈'} {step}" for step in rest), *words]
+
+
+def _are_whole(node: Derivation, digits: int) -> bool:
+    if node.is_leaf:
+        return _is_whole(node.value, digits)
+    return all(_are_whole(operand, digits) for operand in node.operands)
+
+
+def _is_whole(value: Any, digits: int) -> bool:
+    """Whether a number has no more decimals than are shown of it, but for the noise in its last bits."""
+    return hasattr(value, "is_plain") or not isfinite(value) or abs(round(value, digits) - value) <= NOISE * abs(value)
 
 
 _unicode = lru_cache(1 << 16)(notation.unicode)
