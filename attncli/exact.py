@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -254,33 +254,26 @@ def _to_float(expr: Any) -> float:
 def decimal(expr: Any, digits: int) -> str:
     """An expression to so many decimals, rounded from enough of its digits that each one printed is right."""
     if expr.is_infinite or expr is sympy.nan:
-        return str(float(_to_float(expr)))
+        return str(_to_float(expr))
+    if expr.is_Rational:
+        return _quotient(int(expr.p), int(expr.q), digits)
     step = Decimal(1).scaleb(-digits)
-    for precision in (digits + 30, digits + 100, digits + 400):
-        if expr.is_Rational:
-            value, slack = Decimal(int(expr.p)), Decimal(0)
-            return _quotient(value, int(expr.q), digits)
-        whole = max(0, math.ceil(math.log10(abs(_to_float(expr)) or 1))) + 1
-        value = Decimal(str(expr.evalf(whole + precision, maxn=20_000)))
-        slack = Decimal(1).scaleb(10 - precision)
-        low, high = (_rounded(value + side, step) for side in (-slack, slack))
-        if low == high:
-            return f"{low:f}"
-    return f"{_rounded(value, step):f}"
-
-
-def _rounded(value: Decimal, step: Decimal) -> Decimal:
-    from decimal import localcontext
-
+    whole = max(0, math.ceil(math.log10(abs(_to_float(expr)) or 1))) + 1
     with localcontext() as context:
         context.prec = 2000
-        result = value.quantize(step, ROUND_HALF_EVEN)
-        return result if result else abs(result)
+        for precision in (digits + 30, digits + 100, digits + 400):
+            value = Decimal(str(expr.evalf(whole + precision, maxn=20_000)))
+            slack = Decimal(1).scaleb(10 - precision)
+            low, high = ((value + side).quantize(step, ROUND_HALF_EVEN) for side in (-slack, slack))
+            if low == high:
+                break
+        rounded = value.quantize(step, ROUND_HALF_EVEN)
+        return f"{rounded if rounded else abs(rounded):f}"
 
 
-def _quotient(top: Decimal, bottom: int, digits: int) -> str:
+def _quotient(top: int, bottom: int, digits: int) -> str:
     """A fraction to so many decimals, ties to even, by whole numbers alone."""
-    scaled, rest = divmod(abs(int(top)) * 10**digits, bottom)
+    scaled, rest = divmod(abs(top) * 10**digits, bottom)
     if 2 * rest > bottom or (2 * rest == bottom and scaled % 2):
         scaled += 1
     text = str(scaled).rjust(digits + 1, "0")

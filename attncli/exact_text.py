@@ -166,9 +166,9 @@ def _fraction(expr: Any) -> tuple[Any, Any]:
     return top, bottom
 
 
-def _weight(term: Any) -> float:
-    """Plain terms first, then powers of e by their exponents."""
+def _weight(term: Any) -> tuple[float, bool]:
+    """Fractions first, then roots, then powers of e by their exponents."""
     exponents = [1.0] if any(type(atom).__name__ == "Exp1" for atom in term.atoms()) else []
     for part in term.find(lambda part: type(part).__name__ == "exp"):
         exponents += [float(part.args[0])] if part.args[0].is_finite else []
-    return max(exponents, default=float("-inf"))
+    return max(exponents, default=float("-inf")), not term.is_Rational

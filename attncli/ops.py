@@ -178,8 +178,9 @@ def _exact_softmax(scores: Array, empty: float) -> Array:
 
 def tidied(x: Array) -> Array:
     """Exact numbers, each as a mathematician would write it."""
-    written: Array = np.frompyfunc(lambda number: number.tidy(), 1, 1)(x)
-    return written
+    written = np.empty(x.size, dtype=object)
+    written[:] = [number.tidy() for number in x.flat]
+    return written.reshape(x.shape)
 
 
 def weighted_values(weights: Array, V: Array) -> Array:

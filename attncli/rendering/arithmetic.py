@@ -52,24 +52,24 @@ class Words:
 
     # Numbers and names
 
-    def value(self, value: Any, digits: int | None = None) -> str:
-        """A number, or a vector in parentheses."""
+    def value(self, value: Any, digits: int | None = None, noise: float = NOISE) -> str:
+        """A number, or a vector in parentheses; what is smaller than ``noise`` is shown as 0."""
         if isinstance(value, tuple):
-            return self.vector(self._shortened([self.value(one, digits) for one in value]))
+            return self.vector(self._shortened([self.value(one, digits, noise) for one in value]))
         if hasattr(value, "is_plain"):
             return self.exact_number(value)
-        return self._number(value, self.digits if digits is None else digits, keep_zeros=digits is not None)
+        return self._number(value, self.digits if digits is None else digits, digits is not None, noise)
 
-    def _number(self, value: float, digits: int, keep_zeros: bool) -> str:
+    def _number(self, value: float, digits: int, keep_zeros: bool, noise: float) -> str:
         text = shown(value, digits, "inf", "-")
         if "nan" in text.lower() or "inf" in text:
             return self.special(text)
-        if abs(value) > NOISE and not text.strip("-0.") and not keep_zeros:
+        if abs(value) > noise and not text.strip("-0.") and not keep_zeros:
             text = re.sub(r"\.?0*e", "e", f"{value:.{digits}e}")
         off = abs(float(text) - value)
-        in_full = off <= 1e-12 + 8 * self.eps * abs(value) and bool(float(text)) == bool(value)
+        in_full = off <= max(1e-12, 8 * self.eps) * abs(value)
         self.exact = self.exact and in_full
-        if off <= NOISE and not float(text) and not keep_zeros:
+        if off <= noise and not float(text) and not keep_zeros:
             return "0"
         if in_full and "." in text and "e" not in text and not keep_zeros:
             text = text.rstrip("0").rstrip(".")
@@ -250,7 +250,7 @@ def _lines(tree: Derivation, style: Words) -> Iterator[Line]:
 
 def _final(tree: Derivation, whole: Derivation, style: Words) -> Line:
     style.begin()
-    text = style.value(tree.value if whole is not tree else whole.value)
+    text = style.value(tree.value if whole is not tree else whole.value, noise=_noise(tree))
     return text, style.exact, ()
 
 
@@ -290,7 +290,14 @@ def _name(style: Words) -> Leaf:
 
 
 def _number(style: Words) -> Leaf:
-    return lambda leaf: style.value(leaf.value)
+    return lambda leaf: style.value(leaf.value, noise=_noise(leaf))
+
+
+def _noise(tree: Derivation) -> float:
+    """What is left over by floating point in a node; powers of e and their shares are as small as they are."""
+    shares = tree.op == "quotient" and tree.operands[0].op == "exp"
+    weights = tree.cell is not None and tree.cell.name == "weights"
+    return 0.0 if tree.op == "exp" or shares or weights else NOISE
 
 
 def _is_unit(tree: Derivation) -> bool:
@@ -311,7 +318,7 @@ def _written(tree: Derivation, style: Words, leaf: Leaf, level: int = -1, outerm
     if not outermost and _is_unit(tree):
         return leaf(tree)
     if not outermost and level >= 0 and tree.op != "product" and _height(tree, False) <= level:
-        return style.value(tree.value)
+        return style.value(tree.value, noise=_noise(tree))
     if tree.op == "exp" and level >= 0 and hasattr(tree.value, "is_plain") and not outermost:
         return style.value(tree.value)
     parts = [_written(operand, style, leaf, level, False) for operand in tree.operands]

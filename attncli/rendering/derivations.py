@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -39,13 +40,17 @@ def blocks(derivation: Derivation) -> Iterator[Derivation]:
     yield from listed
     known = {node.cell for node in listed}
     used: list[Derivation] = []
-    todo = [operand for node in listed for operand in node.operands]
+    seen: set[int] = set()
+    todo = deque(operand for node in listed for operand in node.operands)
     while todo:
-        node = todo.pop(0)
+        node = todo.popleft()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         if node.cell is not None and node.operands and node.cell not in known:
             known.add(node.cell)
             used += [] if node.is_list else [node]
-        todo += node.operands if node.cell is None or node.operands else ()
+        todo += node.operands
     order = [*STAGES]
     yield from sorted(used, key=lambda node: (-order.index(node.cell.name), node.cell.lead, node.cell.index))  # type: ignore[union-attr]
 
@@ -275,18 +280,16 @@ class Equations:
         self.style = Tex(digits, options.full, _eps(problem))
 
     def lines(self, derivation: Derivation) -> list[str]:
-        """One derivation: on one line where it is short, else a line a step; the signs aligned."""
-        name = self.style.symbol(derivation.symbol)
-        found = steps(derivation, self.style)
-        one_line = " ".join(f"{self._sign(step)} {step.text}" for step in found)
-        if _length(one_line) <= LINE:
-            return [f"{name} &{one_line}"]
+        """One derivation, as many steps on a line as fit, the first signs of all lines below each other."""
         lines: list[str] = []
-        for step in found:
+        for step in steps(derivation, self.style):
             first, *more = self._broken(step)
-            lines += [f"{name if not lines else ''} &{self._sign(step)} {first}".strip()]
-            lines += [rf"&\quad {text}" for text in more]
-        return lines
+            piece = f"{self._sign(step)} {first}"
+            if lines and not more and _length(f"{lines[-1]} {piece}") <= LINE and r"\quad" not in lines[-1]:
+                lines[-1] += f" {piece}"
+            else:
+                lines += [f"&{piece}", *(rf"&\quad {text}" for text in more)]
+        return [f"{self.style.symbol(derivation.symbol)} {lines[0]}", *lines[1:]]
 
     def _sign(self, step: Step) -> str:
         return r"\approx" if step.sign == "≈" else "="
@@ -314,11 +317,13 @@ class Equations:
 
 def _length(text: str) -> int:
     """About how wide LaTeX's mathematics is, in characters; of a fraction, its wider part."""
-    while (inner := re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", lambda m: max(m[1], m[2], key=len), text)) != text:
-        text = inner
-    text = re.sub(r"\\(left|right|text|tilde)\b", "", text)
-    text = re.sub(r"[_^]\{[^{}]*\}", "x", text)
-    return len(re.sub(r"\\[a-zA-Z]+", "x", text).replace("{", "").replace("}", ""))
+    text = re.sub(r"\\(left|right|text|tilde|sqrt)\b", "", text)
+    before = ""
+    while text != before:
+        before = text
+        text = re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", lambda match: max(match[1], match[2], key=len), text)
+        text = re.sub(r"[_^]\{([^{}]*)\}|(?<!\})\{([^{}]*)\}(?!\{)", lambda match: match[1] or match[2] or "", text)
+    return len(re.sub(r"\\[a-zA-Z]+", "x", text))
 
 
 def markdown(problem: Problem, derivations: Mapping[str, Derivation], options: Options, stream: Stream) -> None:
