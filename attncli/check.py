@@ -181,7 +181,7 @@ class Checker:
             if other is not None:
                 return other
             found = diagnosis.pairs() or self._in_single_precision(report, answers=sheet)
-        explanations = _distinct(found, next(iter(diagnosis.faults), ""))
+        explanations = _distinct(found, next(iter(diagnosis.faults), ""), self.problem.columns)
         return replace(
             report,
             explanations=explanations,
@@ -318,20 +318,20 @@ def _farthest(one: Any, other: Any) -> float:
     return float(size[np.isfinite(size)].max(initial=0.0))
 
 
-def _distinct(found: list[Candidate], first: str) -> tuple[Explanation, ...]:
+def _distinct(found: list[Candidate], first: str, columns: bool) -> tuple[Explanation, ...]:
     """Each explanation once, by its names. Where a wrong formula of the first wrong stage gives the numbers of
     another stage, it alone is named, and not the copy.
     """
     explanations: dict[tuple[str, ...], Explanation] = {}
     for candidate in found:
-        explanations.setdefault(candidate.names, explanation(candidate))
+        explanations.setdefault(candidate.names, explanation(candidate, columns))
     if any(len(names) == 1 and MISTAKES[names[0]].stage == first for names in explanations):
         explanations.pop(("stage_copied",), None)
     return tuple(sorted(explanations.values(), key=lambda one: len(one.names)))
 
 
 def _notes(verdicts: tuple[StageVerdict, ...], diagnosis: Diagnosis, found: list[Candidate]) -> tuple[str, ...]:
-    notes = [note for verdict in verdicts if (note := _row_sums(verdict))]
+    notes = [note for verdict in verdicts if (note := _row_sums(verdict, diagnosis.key.problem.columns))]
     if diagnosis.faults and _differ(diagnosis, found):
         notes.append("The digits given can't tell these apart; one more decimal would.")
     return tuple(notes)
@@ -351,7 +351,7 @@ def catalogue_names(catalogue: Catalogue) -> set[str]:
     return {mistake.name for candidate in catalogue.table() for mistake, _ in candidate.parts}
 
 
-def _row_sums(verdict: StageVerdict) -> str | None:
+def _row_sums(verdict: StageVerdict, columns: bool) -> str | None:
     """A note on weights whose rows can't be weights at all: negative, or of another sum than 1."""
     answer = verdict.answer
     if verdict.stage != "weights" or answer is None or not verdict.is_fault or not answer.judged.all():
@@ -365,4 +365,4 @@ def _row_sums(verdict: StageVerdict) -> str | None:
         return None
     *_, head, row = index = tuple(int(i) for i in off[0])
     whose = f"head {head + 1}'s" if sums.shape[-2] > 1 else "the"
-    return f"Row {row + 1} of {whose} weights sums to {sums[index]:.4g}, not to 1."
+    return f"{'Column' if columns else 'Row'} {row + 1} of {whose} weights sums to {sums[index]:.4g}, not to 1."

@@ -7,6 +7,7 @@ don't.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -185,12 +186,26 @@ class Diagnosis:
         return self.key.hidden_before(stage, others)
 
 
-def explanation(candidate: Candidate) -> Explanation:
-    """A candidate in words."""
+def explanation(candidate: Candidate, columns: bool = False) -> Explanation:
+    """A candidate in words; in a layout of columns, what is a row elsewhere is a column."""
     sentences = []
     for mistake, variant in candidate.parts:
-        sentences.append(f"{mistake.sentence} ({variant.detail})" if variant.detail else mistake.sentence)
+        said = f"{mistake.sentence} ({variant.detail})" if variant.detail else mistake.sentence
+        sentences.append(in_columns(said) if columns else said)
     return Explanation(candidate.names, tuple(sentences))
+
+
+_TURNED = {"row": "column", "column": "row", "upper": "lower", "lower": "upper", "along each": "down each"}
+_TURNED |= {"down each": "along each"}
+
+
+def in_columns(said: str) -> str:
+    """A sentence about rows, said of a layout where a token is a column.
+
+    >>> in_columns("the softmax runs down each column (over the queries), not along each row")
+    'the softmax runs along each row (over the queries), not down each column'
+    """
+    return re.sub("along each|down each|row|column|upper|lower", lambda found: _TURNED[found[0]], said)
 
 
 def cell_name(stage: str, index: tuple[int, ...], key: Key) -> str:

@@ -51,7 +51,8 @@ class SheetStage:
             return placed.mapped(lambda array: array.reshape(shape))
         if len(own) < 2 and placed.value.size == np.prod(shape) and 1 in shape[-2:]:
             return placed.mapped(lambda array: array.reshape(shape))
-        raise AttncliError(f"it is {times(own)}, and must be {times(shape)}")
+        lead = next((i for i, size in enumerate(shape[:-2]) if size != 1), len(shape[:-2]))
+        raise AttncliError(f"it is {times(own)}, and must be {times(shape[lead:])}")
 
     def mapped(self, change: Any) -> SheetStage:
         """The same after ``change``, which maps each array to an array (a transpose, a reshape)."""

@@ -236,6 +236,14 @@ def test_a_mistake_is_named_from_the_sheets_own_rounded_numbers():
     assert [report[s].verdict for s in ("scaled_scores", "weights", "outputs")] == ["wrong", *["carried forward"] * 2]
 
 
+def test_a_layout_of_columns_has_its_own_words():
+    columns = Problem(layout="columns", Q=[[1, 0, 1], [0, 1, 1]], K=[[1, 1, 2], [1, -1, 0]], V=[[2, 0, 2], [0, 3, 3]])
+    report = check(columns, {"weights": [[".248", ".248", ".503"], [".576", ".140", ".284"], [".446", ".108", ".446"]]})
+    said = next(one.sentences[0] for one in report.explanations if one.names == ("softmax_columns",))
+    assert said == "the softmax runs along each row (over the queries), not down each column"
+    assert "Column 1 of the weights sums to 1.27, not to 1." in report.notes
+
+
 def test_a_stage_that_a_formula_copies_is_explained_by_the_formula_alone():
     keys, wrong = CASES["W_O_left_out"]
     assert check(Problem(**keys), sheet(attend(keys, wrong), 6)).names == [["W_O_left_out"]]

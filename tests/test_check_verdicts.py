@@ -239,6 +239,10 @@ def test_heads_in_the_wrong_shape(stage, matrix, words):
     assert words in report[stage].error
 
 
+def test_the_only_head_is_no_axis_to_a_reader():
+    assert check(P1, {"weights": [["1", "0"]] * 2})["weights"].error == "it is 2 × 2, and must be 3 × 3"
+
+
 def test_axes_of_one_may_be_left_out_or_carried():
     row = P1_RIGHT["outputs"]
     for form in (row, [row], [[row]]):
