@@ -65,25 +65,40 @@ def check(
         ),
     ] = None,
     atol: Annotated[
-        float | None, typer.Option("--atol", min=0, help="Absolute tolerance, in place of the decimals as written.")
+        float | None,
+        typer.Option("--atol", metavar="X", min=0, help="Absolute tolerance, in place of the decimals as written."),
     ] = None,
     rtol: Annotated[
-        float | None, typer.Option("--rtol", min=0, help="Relative tolerance, in place of the decimals as written.")
+        float | None,
+        typer.Option("--rtol", metavar="X", min=0, help="Relative tolerance, in place of the decimals as written."),
     ] = None,
     stage: Annotated[
         str | None,
-        typer.Option("--stage", "-s", help="What a sheet that is one plain matrix is.", autocompletion=_stages),
+        typer.Option(
+            "--stage", "-s", metavar="NAME", help="What a sheet that is one plain matrix is.", autocompletion=_stages
+        ),
     ] = None,
     require: Annotated[
         list[str] | None,
-        typer.Option("--require", help="Stages that must be there (a comma list, or all).", autocompletion=_stages),
+        typer.Option(
+            "--require",
+            metavar="NAMES",
+            help="Stages that must be there (a comma list, or all).",
+            autocompletion=_stages,
+        ),
     ] = None,
-    points: Annotated[list[str] | None, typer.Option("--points", help="Points a stage: weights=2,outputs=3.")] = None,
+    points: Annotated[
+        list[str] | None, typer.Option("--points", metavar="NAME=N", help="Points a stage: weights=2,outputs=3.")
+    ] = None,
     follow_through: Annotated[
-        float, typer.Option("--follow-through", min=0, max=1, help="The share of points for carried forward.")
+        float,
+        typer.Option(
+            "--follow-through", metavar="SHARE", min=0, max=1, help="The share of points for carried forward."
+        ),
     ] = 1.0,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="table, json, jsonl, csv.", autocompletion=_formats)
+        str | None,
+        typer.Option("--format", "-f", metavar="FORMAT", help="table, json, jsonl, csv.", autocompletion=_formats),
     ] = None,
     output: OutputFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
@@ -149,7 +164,7 @@ def _mistakes() -> list[str]:
 
 def mistakes(
     names: Annotated[list[str] | None, typer.Argument(help="Only these.", autocompletion=_mistakes)] = None,
-    format: Annotated[str | None, typer.Option("--format", "-f", help="table, json.")] = None,
+    format: Annotated[str | None, typer.Option("--format", "-f", metavar="FORMAT", help="table, json.")] = None,
     output: OutputFile = None,
 ) -> None:
     from attncli.rendering.formats import LISTS, Options, chosen

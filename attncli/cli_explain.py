@@ -52,7 +52,9 @@ def explain(
     ] = None,
     format: Annotated[
         str | None,
-        typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}.", autocompletion=lambda: list(FORMATS)),
+        typer.Option(
+            "--format", "-f", metavar="FORMAT", help=f"{', '.join(FORMATS)}.", autocompletion=lambda: list(FORMATS)
+        ),
     ] = None,
     output: OutputFile = None,
     digits: Digits = None,
