@@ -60,7 +60,7 @@ def check(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PROBLEM [ANSWERS]... [KEY=VALUE]...",
+            metavar="PROBLEM [ANSWERS]... [KEY=VALUE]",
             help="A file, an example's name or -; answer sheets (YAML, JSON, .npz, CSV, -); keys to set.",
         ),
     ] = None,
