@@ -10,18 +10,23 @@ from evaluating import evaluate, nodes
 from test_published import CASES, keys_of
 from variants import VARIANTS
 
-from attncli import Problem, compute
+from attncli import Problem, compute, load
 from attncli.cells import Cell
+from attncli.examples import names
 from attncli.explain import STEPS, explain
 from attncli.stages import STAGES, present
 
 ROOM = {"float32": 1e-6, "float16": 5e-3}
-PROBLEMS = {**VARIANTS, **{f"published {name}": None for name in CASES}}
+HUGE = ("transformer-base", "variance")
+SHIPPED = [f"shipped {name}" for name in names() if name not in HUGE]
+PROBLEMS = [*VARIANTS, *(f"published {name}" for name in CASES), *SHIPPED]
 
 
 def problem_of(name):
-    keys = VARIANTS.get(name)
-    return Problem(**(keys_of(name.removeprefix("published ")) if keys is None else keys))
+    if name in VARIANTS:
+        return Problem(**VARIANTS[name])
+    where, _, rest = name.partition(" ")
+    return load(rest) if where == "shipped" else Problem(**keys_of(rest))
 
 
 def whole(problem):
@@ -49,6 +54,20 @@ def test_every_cell_of_every_stage_evaluates_to_itself(name):
         close(evaluate(tree, problem.rounding, known), array.reshape(-1, array.shape[-1]), problem)
         for row in nodes(tree):
             close(evaluate(row, problem.rounding, known), row.value, problem)
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_cells_of_each_stage_of_the_largest_shipped_examples(name):
+    problem = load(name)
+    result = whole(problem)
+    for stage in result:
+        for lead in np.ndindex(result[stage].shape[:-2]):
+            several = STAGES[stage].per_head and result[stage].shape[-3] > 1
+            numbers = [i + 1 for i in lead]
+            numbers = numbers if several or not STAGES[stage].per_head else numbers[:-1]
+            tree = explain(result, str(Cell(stage, tuple(numbers), (2, 5))))
+            close(evaluate(tree), tree.value, problem)
+            assert tree.value == pytest.approx(float(result[stage][(*lead, 1, 4)]))
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

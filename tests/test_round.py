@@ -101,7 +101,8 @@ def test_given_stages_are_not_rounded():
 
 @pytest.mark.parametrize(
     ("round", "words"),
-    [({"weight": 2}, "unknown key 'weight'"), ({}, "round names no stage"), (-1, "round"), ({"weights": 0.5}, "weights"),
+    [({"weight": 2}, "unknown key 'weight'"), ({}, "round names no stage"), (-1, "round"),
+     ({"weights": 0.5}, "weights"),
      (2.5, "round")],
 )  # fmt: skip
 def test_a_senseless_round(round, words):

@@ -83,7 +83,7 @@ class Words:
         return f"{mantissa.replace('-', self.minus)}·10{raised}"
 
     def vector(self, entries: Sequence[str]) -> str:
-        return f"({', '.join(entries)})"
+        return f"({', '.join(entries)})" if len(entries) > 1 else entries[0]
 
     def exact_number(self, number: Any) -> str:
         return str(number.written("unicode"))
@@ -165,6 +165,8 @@ class Tex(Words):
 
     def vector(self, entries: Sequence[str]) -> str:
         text = ", ".join(entries)
+        if len(entries) == 1:
+            return text
         return rf"\left({text}\right)" if r"\frac" in text else f"({text})"
 
     def exact_number(self, number: Any) -> str:
@@ -177,7 +179,9 @@ class Tex(Words):
         return rf"\frac{{{top}}}{{{bottom}}}"
 
     def function(self, name: str, argument: str) -> str:
-        return f"e^{{{argument}}}" if name == "exp" else rf"\{name}\left({argument}\right)"
+        if name == "exp":
+            return f"e^{{{argument}}}"
+        return rf"\{name}\left({argument}\right)" if r"\frac" in argument else rf"\{name}({argument})"
 
     def root(self, argument: str) -> str:
         return rf"\sqrt{{{argument}}}"
@@ -347,7 +351,7 @@ def _product(style: Words, tree: Derivation, parts: Sequence[str], symbols: bool
 
 
 def _is_vector(tree: Derivation) -> bool:
-    return isinstance(tree.value, tuple)
+    return isinstance(tree.value, tuple) and len(tree.value) > 1
 
 
 def _pieces(tree: Derivation, style: Words, leaf: Leaf, level: int = -1) -> tuple[str, ...]:

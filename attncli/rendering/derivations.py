@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -299,7 +299,7 @@ class Equations:
         if _length(step.text) <= LINE or not step.terms:
             return [step.text]
         lines = [""]
-        for term in step.terms:
+        for term in (part for whole in step.terms for part in _parts(whole)):
             if lines[-1] and _length(lines[-1] + term) > LINE:
                 lines.append("")
             lines[-1] += term if lines[-1] else term.strip() if not lines[1:] else f"{{}}{term}"
@@ -313,6 +313,18 @@ class Equations:
             hidden = derivation.op == "hidden" and len(own) == 1
             lines += [f"{own[0]} \\quad \\text{{(masked)}}"] if hidden else own
         return f" {self.newline}\n".join(lines)
+
+
+def _parts(term: str) -> list[str]:
+    """A term that is longer than a line, broken before the signs in it (but not inside braces)."""
+    if _length(term) <= LINE:
+        return [term]
+    places, depth = [], 0
+    for i, char in enumerate(term):
+        depth += (char == "{") - (char == "}")
+        if depth == 0 and i and term[i : i + 3] in (" + ", " - "):
+            places.append(i)
+    return [term[a:b] for a, b in pairwise([0, *places, len(term)])]
 
 
 def _length(text: str) -> int:
