@@ -245,6 +245,13 @@ def test_compute_shows_exact_forms_in_tables_and_data(capsys):
     assert csv.splitlines()[1] == "sqrt(2)/2,-sqrt(2)/2,0"
 
 
+def test_a_number_wider_than_the_screen_is_not_cut(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    table = command(capsys, "compute", "three-tokens", "--exact", "-s", "weights")
+    assert "e^(−√2/2) / (1 + e^(−√2/2) + e^(√2/2)) ≈ 0.1400" in table
+    assert "…" not in table
+
+
 def test_explain_shows_exact_steps(capsys):
     assert command(capsys, "explain", "three-tokens", "weights[1,3]", "scaled_scores[1,3]", "--exact") == (
         "weights[1,3] = exp(s̃₁₃) / (exp(s̃₁₁) + exp(s̃₁₂) + exp(s̃₁₃))\n"

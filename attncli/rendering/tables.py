@@ -147,7 +147,11 @@ def _draw_matrix(pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> No
     room = None if pen.width is None else max(pen.width - labels.width, 1)
     columns = list(grid.columns())
     for band in bands([column.width for column in columns], room):
-        pen.console.print(_table(pen, labels, columns[band.start : band.stop]), soft_wrap=True, crop=False)
+        shown = columns[band.start : band.stop]
+        screen, needed = pen.console.width, labels.width + sum(column.width for column in shown)
+        pen.console.width = max(screen, needed)  # a single exact number may be wider than the screen: never cut it
+        pen.console.print(_table(pen, labels, shown), soft_wrap=True, crop=False)
+        pen.console.width = screen
     if said := grid.left_out():
         pen.console.print(Text(pen.say(said), "italic"))
 
