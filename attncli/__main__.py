@@ -7,7 +7,7 @@ def main() -> None:
     """Run the program, and leave with its exit code; 130 where it is interrupted, even while it is still loading."""
     import gc
 
-    gc.set_threshold(100_000, 50, 50)  # modules live for good: to look for garbage among them is 4 % of the start
+    gc.set_threshold(1_000_000, 50, 50)  # modules live for good: to look for garbage among them is 6 % of the start
     try:
         from attncli import cli
 
