@@ -1,7 +1,5 @@
 """The commands `check` and `mistakes`: arguments in, one library call, one renderer, one exit code."""
 
-from __future__ import annotations
-
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated
 
@@ -128,7 +126,7 @@ def _refuse_infinite(options: dict[str, float | None]) -> None:
             raise AttncliError(f"{option} takes a finite number, not {number}")
 
 
-def _checker(problem: Problem, names: list[str], rule: Rule, require: list[str]) -> Checker:
+def _checker(problem: "Problem", names: list[str], rule: "Rule", require: list[str]) -> "Checker":
     from attncli.check import Checker
 
     if names.count("-") > 1:
@@ -137,13 +135,13 @@ def _checker(problem: Problem, names: list[str], rule: Rule, require: list[str])
     return Checker(problem, rule, required)
 
 
-def _checked(checker: Checker, names: list[str], stage: str | None, marking: Marking) -> list[Row]:
+def _checked(checker: "Checker", names: list[str], stage: str | None, marking: "Marking") -> "list[Row]":
     """A row for each sheet, or one for the problem's own ``expect``. One sheet alone is read, or the command fails."""
     from attncli.classroom import grade, marked
     from attncli.reading.sheets import read_sheet
     from attncli.terminal import progress
 
-    def read(source: str) -> AnswerSheet:
+    def read(source: str) -> "AnswerSheet":
         return read_sheet(source, stage=stage)
 
     sheets = names[1:]
@@ -177,7 +175,7 @@ def mistakes(
         form.write(rows, Options(screen=screen(output)), stream)
 
 
-def _selected(names: list[str]) -> list[Mistake]:
+def _selected(names: list[str]) -> "list[Mistake]":
     from difflib import get_close_matches
 
     from attncli.mistakes import MISTAKES

@@ -1,7 +1,5 @@
 """The commands `compute` and `examples`: arguments in, one library call, one writer."""
 
-from __future__ import annotations
-
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -96,7 +94,7 @@ def compute(
 MOST_SENTENCES = 20
 
 
-def tell_mask(problem: Problem, full: bool) -> None:
+def tell_mask(problem: "Problem", full: bool) -> None:
     """Who may attend to whom, on standard error: a sentence a query, the first of many unless ``full``."""
     from attncli.terminal import tell
 
@@ -108,7 +106,7 @@ def tell_mask(problem: Problem, full: bool) -> None:
         tell("mask", f"{left_out} more queries; --full says them all")
 
 
-def write_result(result: Result, choice: Choice, row: Format, options: Options, output: str | None) -> None:
+def write_result(result: "Result", choice: "Choice", row: "Format", options: "Options", output: str | None) -> None:
     """Write what is chosen of a result to a file, replaced whole, or to standard output."""
     from attncli.rendering.views import View
     from attncli.writing import destination
@@ -117,7 +115,7 @@ def write_result(result: Result, choice: Choice, row: Format, options: Options, 
         row.write(View(result, choice), options, stream)
 
 
-def refuse_work(work: bool, row: Format) -> None:
+def refuse_work(work: bool, row: "Format") -> None:
     """The arithmetic is written in words and formulas, which data formats don't hold."""
     formats = ("table", "markdown", "latex")
     if work and row.name not in formats:
@@ -125,7 +123,7 @@ def refuse_work(work: bool, row: Format) -> None:
         raise AttncliError(f"--work goes with {', '.join(formats)}, not {row.name}", hint=hint)
 
 
-def refuse_terminal(row: Format, output: str | None) -> None:
+def refuse_terminal(row: "Format", output: str | None) -> None:
     """Binary data is never sent to a terminal."""
     from attncli.writing import is_standard
 

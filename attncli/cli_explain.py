@@ -1,7 +1,5 @@
 """The command `explain`: arguments in, one library call a cell, one writer."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -84,7 +82,7 @@ def explain(
     tell_notes(result.notes)
 
 
-def needed_for(problem: Problem, cells: list[str]) -> list[str]:
+def needed_for(problem: "Problem", cells: list[str]) -> list[str]:
     """The stages whose notes matter to these cells: their own."""
     from attncli.cells import stage_of
     from attncli.compute import wanted_stages

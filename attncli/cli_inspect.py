@@ -1,7 +1,5 @@
 """The command `inspect`: arguments in, one library call, one writer."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,7 +65,7 @@ def inspect(
             write(summary, problem, options, stream)
 
 
-def _only_these(row: Format) -> Format:
+def _only_these(row: "Format") -> "Format":
     if row.name in FORMATS:
         return row
     raise AttncliError(f"inspect writes no {row.name}", hint=f"It writes {' and '.join(FORMATS)}: -f json.")

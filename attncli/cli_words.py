@@ -1,6 +1,8 @@
-"""The words and options that several commands take: what they are called, how they complete, what they mean."""
+"""The words and options that several commands take: what they are called, how they complete, what they mean.
 
-from __future__ import annotations
+Typer reads the annotations of commands: as texts (of ``from __future__ import annotations``) they would be evaluated
+one by one at each start, so the modules of commands don't put it off.
+"""
 
 import re
 from typing import TYPE_CHECKING, Annotated
@@ -106,7 +108,7 @@ def split_words(words: list[str] | None) -> tuple[list[str], list[str]]:
     return [word for word in words if not is_assignment(word)], [word for word in words if is_assignment(word)]
 
 
-def load_words(words: list[str] | None, command: str, foreign: bool = False) -> Problem:
+def load_words(words: list[str] | None, command: str, foreign: bool = False) -> "Problem":
     """The problem that a command's words name: at most one PROBLEM, and any number of KEY=VALUE (see `load`)."""
     from attncli.reading.problems import load
 
@@ -134,7 +136,7 @@ def _two_problems(words: list[str], sources: list[str]) -> AttncliError:
     return AttncliError(f"two problems are named: {sources[0]} and {sources[1]}", hint=hint)
 
 
-def prepared(problem: Problem, exact: bool, round: str | None) -> Problem:
+def prepared(problem: "Problem", exact: bool, round: str | None) -> "Problem":
     """The problem as --round and --exact change it."""
     if round is not None:
         problem = problem.replace(round=_round(round))

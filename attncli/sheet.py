@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from attncli.errors import AttncliError
+from attncli.ops import Array
+from attncli.written import Texts
 
 UNJUDGED = (None, "?", "", "null")
 """Entries that are left open."""
@@ -29,11 +30,11 @@ class SheetStage:
     can't be read; the arrays are empty then.
     """
 
-    value: npt.NDArray[Any]
-    judged: npt.NDArray[np.bool_]
-    decimals: npt.NDArray[np.int_]
-    exact: npt.NDArray[np.bool_]
-    texts: npt.NDArray[np.object_] | None = None
+    value: Array
+    judged: Array
+    decimals: Array
+    exact: Array
+    texts: Texts | None = None
     error: AttncliError | None = None
     binary: bool = False
     rows: tuple[int, ...] | None = None
@@ -112,7 +113,7 @@ def stage_of(value: Any) -> SheetStage:
         return unreadable(error if isinstance(error, AttncliError) else AttncliError("it is no matrix of numbers"))
 
 
-def of_array(array: npt.NDArray[Any]) -> SheetStage:
+def of_array(array: Array) -> SheetStage:
     """A stage from a binary file: every entry is judged, at the precision of its dtype."""
     value = array if array.dtype.kind == "f" else array.astype(float)
     zeros = np.zeros(array.shape, dtype=int)

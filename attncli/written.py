@@ -10,11 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from attncli.errors import Place
 
-Texts = npt.NDArray[np.object_]
+Texts = np.ndarray[Any, np.dtype[np.object_]]
 
 
 class Written:

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from attncli.errors import AttncliError
+from attncli.ops import Array
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
 
-Array = npt.NDArray[Any]
 
 MAX_MEMBER = 2**31
 """Bytes of one member of an archive."""

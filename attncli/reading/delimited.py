@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from attncli.errors import AttncliError, Place
+from attncli.ops import Array
 from attncli.reading import literals
 from attncli.reading.documents import Document
+from attncli.written import Texts
 
 MAX_CELLS = 3_000_000
 BLANKS = ("", "?", "~", "null")
@@ -24,8 +25,8 @@ _PLAIN_ROW = re.compile(r"[-+0-9.eE \t]*")
 class Table(NamedTuple):
     """The numbers of a text (NaN where a cell is left open), and the texts and places of its cells."""
 
-    array: npt.NDArray[np.float64]
-    texts: Callable[[], npt.NDArray[np.object_]]
+    array: Array
+    texts: Callable[[], Texts]
     find: Callable[[tuple[int, ...]], Place]
 
 
@@ -49,7 +50,7 @@ def read(document: Document, *, blanks: bool = False) -> Table:
     _refuse_ragged(document, rows)
     numbers = [_values(document, row, skipped, blanks) for row in rows]
 
-    def texts() -> npt.NDArray[np.object_]:
+    def texts() -> Texts:
         found = np.empty((len(rows), len(rows[0].cells)), dtype=object)
         for i, row in enumerate(rows):
             found[i] = [cell.strip() for cell in row.cells]

@@ -13,10 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from attncli.errors import AttncliError, Place
+from attncli.ops import Array
 from attncli.reading import paths
 
 MAX_NODES = 3_000_000
@@ -152,9 +150,7 @@ class Numbers(Node):
 
     __slots__ = ("array", "lines")
 
-    def __init__(
-        self, document: Document, start: int, end: int, array: npt.NDArray[np.float64], *, lines: bool = False
-    ) -> None:
+    def __init__(self, document: Document, start: int, end: int, array: Array, *, lines: bool = False) -> None:
         super().__init__(document, start, end)
         self.array = array
         self.lines = lines
@@ -196,7 +192,7 @@ class Held(Node):
 
     __slots__ = ("array", "label")
 
-    def __init__(self, document: Document, array: npt.NDArray[Any], label: str) -> None:
+    def __init__(self, document: Document, array: Array, label: str) -> None:
         super().__init__(document, 0, 0)
         self.array = array
         self.label = label
@@ -279,17 +275,21 @@ def parse(document: Document, *, lift: bool = True, pure: bool = False) -> Node 
     ``lift`` reads lists of plain numbers at once and ``pure`` takes the YAML reader that is written in Python:
     neither changes the tree's meaning. Raises AttncliError with line and column.
     """
-    from attncli.reading import json_nodes, lifting, yaml_nodes
+    from attncli.reading import lifting
 
     _refuse_too_many(document)
     start = document.text.lstrip()[:1]
     name = (document.name or "").lower()
     if start in ("{", "[") or name.endswith(".json"):
+        from attncli.reading import json_nodes
+
         try:
             return lifting.parsed(document, json_nodes.tree, lift)
         except AttncliError:
             if name.endswith(".json"):
                 raise
+    from attncli.reading import yaml_nodes
+
     return lifting.parsed(document, lambda *args: yaml_nodes.tree(*args, pure=pure), lift)
 
 

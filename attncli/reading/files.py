@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from attncli.errors import AttncliError, Place
+from attncli.ops import Array
 from attncli.reading import arrays, documents, paths
-from attncli.reading.arrays import Archive, Array, Npz, Safetensors
+from attncli.reading.arrays import Archive, Npz, Safetensors
 from attncli.reading.documents import Document, Node
 
 MAX_TEXT = 64 * 2**20

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from attncli.reading import matrices, paths
 from attncli.reading.documents import Mapping, Numbers, Scalar, Sequence
 from attncli.reading.matrices import IDENTITY, Matrix, Shape, Wanted, flag, from_file, leaves, nearest, word
-from attncli.written import Written
+from attncli.written import Texts, Written
 
 MAX_MADE = 10_000_000
 """Numbers in a matrix that a few words make."""
@@ -40,12 +38,11 @@ def read(node: Mapping, wanted: Wanted) -> Matrix:
     return form.read(node, wanted)
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """A way to write a matrix as a mapping: what reads it, and which further keys it takes."""
 
     read: Callable[[Mapping, Wanted], Matrix]
-    options: tuple[str, ...] = field(default=())
+    options: tuple[str, ...] = ()
 
 
 def _made(node: Mapping, name: str, key: str) -> Shape:
@@ -77,7 +74,7 @@ def _diagonal(node: Mapping, wanted: Wanted) -> Matrix:
         raise node.items["diag"].error(f"{wanted.key}: {{diag: [2, 3]}} takes one list of numbers", key=wanted.key)
     written = entries.written
 
-    def texts() -> npt.NDArray[np.object_]:
+    def texts() -> Texts:
         assert written is not None
         found = np.empty((written.texts.size,) * 2, dtype=object)
         found.fill("0")

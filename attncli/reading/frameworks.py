@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from attncli.errors import AttncliError
+from attncli.ops import Array
 from attncli.reading import files, matrices
 from attncli.reading.arrays import Archive
 from attncli.reading.documents import Mapping, Node, Scalar
-
-Array = npt.NDArray[Any]
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from attncli.errors import AttncliError
@@ -68,6 +67,8 @@ class _Parser:
             raise self.fail("a value was expected", _COMMA if token in ("]", "}") else "")
         node = Scalar(self.document, self.start, self.at, token, token[0] != '"')
         if not node.plain:
+            import json
+
             try:
                 node.text = json.loads(token, strict=False)
                 node.text.encode()

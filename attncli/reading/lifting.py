@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from attncli.errors import AttncliError
+from attncli.ops import Array
 from attncli.reading import literals
 from attncli.reading.documents import Document, Node, TooLargeError
 
@@ -44,7 +44,7 @@ class Lifted:
     def __init__(self, start: int, end: int, array: Any, *, lines: bool = False) -> None:
         self.start = start
         self.end = end
-        self.array: npt.NDArray[np.float64] | list[float] = array
+        self.array: Array | list[float] = array
         self.lines = lines
         self.met = False
 

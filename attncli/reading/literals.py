@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 from attncli.errors import AttncliError
@@ -353,6 +352,8 @@ def _decimal_hint(text: str) -> str:
 
 
 def _refuse_character(shown: str, text: str, character: str) -> NoReturn:
+    import unicodedata
+
     digits = "".join(str(unicodedata.digit(c)) if unicodedata.digit(c, None) is not None else c for c in text)
     if unicodedata.decimal(character, None) is not None:
         raise AttncliError(f"{shown}: digits other than 0 to 9", hint=f"Write {digits}.")

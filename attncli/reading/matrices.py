@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from attncli.errors import AttncliError, Collector, Place
+from attncli.ops import Array
 from attncli.reading import delimited, documents, files, literals, paths
 from attncli.reading.arrays import Archive
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Opened, Scalar, Sequence
-from attncli.written import Written
+from attncli.written import Texts, Written
 
-Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 IDENTITY = "identity"
@@ -162,7 +161,7 @@ def leaves(node: Node) -> Iterator[Scalar]:
         yield node
 
 
-def _texts(node: Node, shape: Shape) -> npt.NDArray[np.object_]:
+def _texts(node: Node, shape: Shape) -> Texts:
     found = np.empty(int(np.prod(shape)), dtype=object)
     found[:] = list(_written(node))
     return found.reshape(shape)
@@ -224,7 +223,7 @@ def _from_block(node: Scalar, wanted: Wanted) -> Matrix:
     array = np.array(values[0] if single else values)
     flat = [cell for row in scalars for cell in row]
 
-    def texts() -> npt.NDArray[np.object_]:
+    def texts() -> Texts:
         found = np.empty(array.size, dtype=object)
         found[:] = [cell.text for cell in flat]
         return found.reshape(array.shape)

@@ -12,8 +12,9 @@ import numpy as np
 
 from attncli.errors import AttncliError, Collector, Place
 from attncli.names import STAGE_NAMES
+from attncli.ops import Array
 from attncli.reading import delimited, documents, files, forms, literals, matrices
-from attncli.reading.arrays import Archive, Array
+from attncli.reading.arrays import Archive
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.matrices import Matrix, Wanted
 from attncli.sheet import AnswerSheet, SheetStage, of_array, unreadable
