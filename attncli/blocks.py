@@ -1,42 +1,53 @@
 """The last stages by blocks of query rows, so that no n × m array is ever whole.
 
-What is computed is exact (the softmax of a row needs that row alone), in memory O(n·d) rather than O(n·m); and
-the scores of a block stay in the processor's cache while they are masked, raised and summed.
+What is computed is exact (see `ops.attend`), in memory O(n·d) rather than O(n·m); and the scores of a block of queries
+and some keys stay in the processor's cache while they are masked, raised and summed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from math import prod
 from threading import local
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from attncli import ops
-from attncli.stages import projection_names
+from attncli.stages import LAST, projection_names
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-    from attncli.ops import Array
+    from attncli.ops import Array, MaskOfKeys
     from attncli.problem import Problem
-
-LAST = ("outputs", "concat", "multihead")
-"""The stages that can be made by blocks: those after the weights."""
 
 FEW = 1 << 22
 """Up to so many scores in all, the arrays are kept whole: 32 MiB of float64."""
 
+ROWS = 512
+"""Queries of a block."""
+
+AHEAD = 16
+"""Blocks that may be under way or done before the first of them is asked for."""
+
 Progress = Callable[[float], None]
+T = TypeVar("T")
 
 
 class Side(NamedTuple):
-    """What the heads of a group look at: Kᵀ (d_k, m), V with a last column of ones (m, d_v + 1), the largest |k|."""
+    """What the heads of a group look at: K (m, d_k), V (m, d_v), and the largest |k| (infinite: don't rely on it)."""
 
-    K_T: Array
+    K: Array
     V: Array
     longest_key: float
+
+
+class Workers(Protocol):
+    """What takes jobs, in order."""
+
+    def submit(self, job: Callable[..., T], /, *args: Any) -> Future[T]: ...
 
 
 def fits(problem: Problem, wanted: Sequence[str]) -> bool:
@@ -48,8 +59,8 @@ def fits(problem: Problem, wanted: Sequence[str]) -> bool:
         and problem.round is None
         and problem.score in ("scaled_dot", "dot", "general")
         and not set(problem.given) - {"Q", "K", "V"}
-        and int(np.prod(problem.batch)) * problem.num_heads * problem.n * problem.m > FEW
-        and all(np.isfinite(given.max() + given.min()) for given in problem.given.values())
+        and prod(problem.batch) * problem.num_heads * problem.n * problem.m > FEW
+        and all(np.isfinite(given.sum()) for given in problem.given.values())
     )
 
 
@@ -66,18 +77,77 @@ def compute_last(problem: Problem, name: str, progress: Progress | None = None) 
     if name == "multihead" and p.b_O is not None:
         result += p.b_O
     empty = np.zeros((*p.batch, h, p.n), bool)
-    done = 0
-    with _workers() as pool:
-        for entry in np.ndindex(p.batch):
-            for group in range(p.num_kv_heads):
-                side = _side(p, entry, group, pool)
-                for head in _heads_of(p, group):
-                    place = _target(p, name, result, entry, head)
-                    _one_head(p, entry, head, side, place, empty[(*entry, head)], pool)
-                    done += 1
-                    if progress:
-                        progress(done / (h * int(np.prod(p.batch))))
+    blocks = prod(p.batch) * h * -(-p.n // ROWS)
+    with _workers() as workers:
+        jobs = _jobs(p, name, result, empty, workers)
+        for done, job in enumerate(_under_way(jobs), 1):
+            job.result()
+            if progress:
+                progress(done / blocks)
     return result, empty
+
+
+def _under_way(jobs: Iterator[Future[None]]) -> Iterator[Future[None]]:
+    """The same jobs, each given out when `AHEAD` more have been handed to the workers."""
+    waiting: deque[Future[None]] = deque()
+    for job in jobs:
+        waiting.append(job)
+        if len(waiting) > AHEAD:
+            yield waiting.popleft()
+    yield from waiting
+
+
+def _jobs(problem: Problem, name: str, result: Array, empty: Array, workers: Workers) -> Iterator[Future[None]]:
+    """A job a block of rows of a head. The keys and values of the next group are made while this one's are in use."""
+    p, own = problem, local()  # each worker's memory for the scores of a block
+    groups = [(entry, group) for entry in np.ndindex(p.batch) for group in range(p.num_kv_heads)]
+    sides = (workers.submit(_quietly, _side, p, *group) for group in groups)
+    side = next(sides)
+    turns: dict[tuple[tuple[int, ...], int], Future[None]] = {}
+    for entry, group in groups:
+        following = next(sides, side)
+        for head in _heads_of(p, group):
+            put = _target(p, name, result, entry, head)
+            for start in range(0, p.n, ROWS):
+                rows, before = slice(start, min(start + ROWS, p.n)), turns.get((entry, start))
+                job = workers.submit(
+                    _quietly, _block, p, entry, head, rows, side, own, put, empty[(*entry, head)], before
+                )
+                turns[entry, start] = job
+                yield job
+        side = following
+
+
+def _quietly(job: Callable[..., T], *args: Any) -> T:
+    """Do a job. What overflows is seen in the result, and said there (see `compute`)."""
+    with np.errstate(all="ignore"):
+        return job(*args)
+
+
+def _block(
+    problem: Problem, entry: tuple[int, ...], head: int, rows: slice, side: Future[Side], own: local,
+    put: Callable[[slice, Array], None], empty: Array, before: Future[None] | None,
+) -> None:  # fmt: skip
+    """Some query rows of one head; ``empty`` (n,) is told which may attend to nothing.
+
+    The head before it has its turn first, so that sums over heads are taken in the same order at each run.
+    """
+    K, V, longest_key = side.result()
+    Q = _rows(problem, "Q", entry, head, rows)
+    Q = Q if problem.score != "general" else Q @ problem.W_a
+    Q = ops.scaled_scores(Q, d_k=problem.d_k, scale=problem.scale) if problem.is_scaled else Q
+    if not hasattr(own, "room"):
+        own.room = np.empty(ROWS * ops.KEYS, problem.dtype)
+    outputs, hidden = ops.attend(
+        Q, K, V, mask=_mask_of(problem, entry, head, rows), fill=problem.mask_fill, softcap=problem.softcap,
+        longest_key=longest_key, room=own.room,
+    )  # fmt: skip
+    if problem.empty_rows == "nan":
+        outputs[hidden] = np.nan
+    if before is not None:
+        before.result()
+    put(rows, outputs)
+    empty[rows] = hidden
 
 
 def _heads_of(problem: Problem, group: int) -> range:
@@ -99,71 +169,34 @@ def _target(
     share = problem.W_O[columns]
 
     def add(rows: slice, block: Array) -> None:
-        into[rows] += block @ share
+        for first in range(0, len(block), 64):  # some at a time: d_out may be a multiple of what a block holds
+            part = block[first : first + 64] @ share
+            into[rows.start + first : rows.start + first + len(part)] += part
 
     return add
 
 
-def _one_head(
-    problem: Problem, entry: tuple[int, ...], head: int, side: Side,
-    put: Callable[[slice, Array], None], empty: Array, pool: Executor | None,
-) -> None:  # fmt: skip
-    """All query rows of one head, block after block; ``empty`` (n,) is told which may attend to nothing."""
-    height = _height(problem)
-    own = local()  # each worker's memory for the scores of a block
-
-    def block(start: int) -> None:
-        rows = slice(start, min(start + height, problem.n))
-        Q = _rows(problem, "Q", entry, head, rows)
-        Q = Q if problem.score != "general" else Q @ problem.W_a
-        Q = ops.scaled_scores(Q, d_k=problem.d_k, scale=problem.scale) if problem.is_scaled else Q
-        allowed, bias = (_of_head(x, problem, entry, head) for x in _mask_rows(problem, rows))
-        own.room = getattr(own, "room", None)
-        if own.room is None:
-            own.room = np.empty(height * problem.m, problem.dtype)
-        outputs, hidden = ops.attend(
-            Q,
-            side.K_T,
-            side.V,
-            allowed=allowed,
-            bias=bias,
-            fill=problem.mask_fill,
-            softcap=problem.softcap,
-            longest_key=side.longest_key,
-            room=own.room,
-        )
-        if problem.empty_rows == "nan":
-            outputs[hidden] = np.nan
-        put(rows, outputs)
-        empty[rows] = hidden
-
-    _each(pool, block, range(0, problem.n, height))
-
-
-def _height(problem: Problem) -> int:
-    """Rows of a block: half a million scores, which stay near the core that works on them."""
-    return max(16, min(512, (1 << 19) // problem.m))
-
-
-def _each(pool: Executor | None, job: Callable[[int], Any], starts: Iterable[int]) -> list[Any]:
-    """The job for each start, side by side where there are workers."""
-    return list(pool.map(job, starts) if pool else map(job, starts))
-
-
-def _mask_rows(problem: Problem, rows: slice) -> tuple[Array | None, Array | None]:
-    return problem.mask.rows(rows.start, rows.stop) if problem.mask is not None else (None, None)
-
-
-def _of_head(array: Array | None, problem: Problem, entry: tuple[int, ...], head: int) -> Array | None:
-    """One batch entry's and head's part of what broadcasts to (batch.., h, rows, m)."""
-    if array is None:
+def _mask_of(problem: Problem, entry: tuple[int, ...], head: int, rows: slice) -> MaskOfKeys | None:
+    """The mask of one batch entry and head, for some queries, by the keys that are asked for."""
+    mask = problem.mask
+    if mask is None:
         return None
     lead = (*problem.batch, problem.num_heads)
-    part: Array = np.broadcast_to(array, (*lead, *np.atleast_2d(array).shape[-2:]))[(*entry, head)]
-    return part
+
+    def own(array: Array | None) -> Array | None:
+        if array is None:
+            return None
+        part: Array = np.broadcast_to(array, (*lead, *np.atleast_2d(array).shape[-2:]))[(*entry, head)]
+        return part
+
+    def of_keys(keys: slice) -> tuple[Array | None, Array | None]:
+        allowed, bias = mask.part(rows, keys)
+        return own(allowed), own(bias)
+
+    return of_keys
 
 
-def _rows(problem: Problem, role: str, entry: tuple[int, ...], head: int, rows: slice) -> Array:
+def _rows(problem: Problem, role: str, entry: tuple[int, ...], head: int, rows: slice = ops.EVERY) -> Array:
     """Some rows of one head's Q, K or V, (rows, width), without those of the others."""
     if role in problem.given:
         given: Array = _entry(problem.given[role], entry, 3)[head][rows]
@@ -175,20 +208,17 @@ def _rows(problem: Problem, role: str, entry: tuple[int, ...], head: int, rows: 
     return ops.project(_entry(source, entry, 2)[rows], weight[:, columns], None if bias is None else bias[columns])
 
 
-def _side(problem: Problem, entry: tuple[int, ...], group: int, pool: Executor | None) -> Side:
-    K, V = (_keys_or_values(problem, role, entry, group, pool) for role in ("K", "V"))
-    longest = float(np.sqrt(np.einsum("ij,ij->i", K, K).max()))
-    return Side(np.ascontiguousarray(K.T), np.concatenate([V, np.ones((len(V), 1), V.dtype)], axis=1), longest)
-
-
-def _keys_or_values(problem: Problem, role: str, entry: tuple[int, ...], head: int, pool: Executor | None) -> Array:
-    """One head's K or V, (m, width), the cached rows before it and the extra ones after it."""
-    own = problem.m - problem.past - problem.extra
-    starts = range(0, own, 1 + own // 4)
-    blocks = _each(pool, lambda at: _rows(problem, role, entry, head, slice(at, min(at + starts.step, own))), starts)
-    past, extra = (problem.parts.get(f"{part}_{role}") for part in ("past", "extra"))
-    before, after = ([] if part is None else [_entry(part, entry, 3)[head]] for part in (past, extra))
-    return np.concatenate([*before, *blocks, *after])
+def _side(problem: Problem, entry: tuple[int, ...], group: int) -> Side:
+    """One group's K and V, the cached rows before them and the extra ones after them."""
+    sides = []
+    for role in ("K", "V"):
+        past, extra = (problem.parts.get(f"{part}_{role}") for part in ("past", "extra"))
+        before, after = ([] if part is None else [_entry(part, entry, 3)[group]] for part in (past, extra))
+        own = _rows(problem, role, entry, group)
+        sides.append(np.concatenate([*before, own, *after]) if before or after else own)
+    K, V = sides
+    adds = problem.mask is not None and problem.mask.bias is not None
+    return Side(K, V, np.inf if adds else float(np.sqrt(np.einsum("ij,ij->i", K, K).max())))
 
 
 def _entry(array: Array, entry: tuple[int, ...], own: int) -> Array:
@@ -199,12 +229,21 @@ def _entry(array: Array, entry: tuple[int, ...], own: int) -> Array:
     return part
 
 
+class _AtOnce:
+    """Does each job when it is handed over."""
+
+    def submit(self, job: Callable[..., T], /, *args: Any) -> Future[T]:
+        done: Future[T] = Future()
+        done.set_result(job(*args))
+        return done
+
+
 @contextmanager
-def _workers() -> Iterator[Executor | None]:
+def _workers() -> Iterator[Workers]:
     """Threads that take a block each, while every matrix product keeps to its own thread.
 
     Needs threadpoolctl (extra ``fast``) to tell the BLAS library so; without it the blocks go one after the other,
-    and each product uses all cores.
+    and each product uses all cores. Jobs that nobody waits for any more (Ctrl-C, an error) are dropped.
     """
     import os
 
@@ -214,9 +253,11 @@ def _workers() -> Iterator[Executor | None]:
     except ImportError:
         cores = 1
     if cores == 1:
-        yield None
+        yield _AtOnce()
         return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(cores) as pool:
-        yield pool
+    with threadpool_limits(1, "blas"):
+        pool = ThreadPoolExecutor(cores)
+        try:
+            yield pool
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -11,7 +11,7 @@ import numpy as np
 from attncli import ops
 from attncli.errors import AttncliError
 from attncli.memory import refuse_beyond_memory
-from attncli.stages import SCORES, STAGES, Stage, is_present, needed, present, with_cache
+from attncli.stages import LAST, SCORES, STAGES, Stage, is_present, needed, present, with_cache
 
 if TYPE_CHECKING:
     from attncli.blocks import Progress
@@ -83,7 +83,8 @@ def _computed(problem: Problem, wanted: list[str], progress: Progress | None = N
     if (blocks := _blocks(wanted)) and blocks.fits(problem, wanted):
         refuse_beyond_memory(problem, wanted)
         array, empty = blocks.compute_last(problem, wanted[0], progress)
-        return Result(problem, {wanted[0]: array}, (*problem.notes, *_on_empty_rows(problem, empty)))
+        notes = _on_empty_rows(problem, empty) + _on_overflow(problem, wanted[0], array, empty)
+        return Result(problem, {wanted[0]: array}, (*problem.notes, *notes))
     order = _order(problem, wanted)
     refuse_beyond_memory(problem, order)
     values: dict[str, Array] = {}
@@ -113,7 +114,7 @@ def _with_rounding_said(problem: Problem, wanted: list[str], progress: Progress 
 
 def _blocks(wanted: list[str]) -> ModuleType | None:
     """What makes a last stage by blocks of rows, imported only where one is wanted alone."""
-    if len(wanted) != 1 or wanted[0] not in ("outputs", "concat", "multihead"):
+    if len(wanted) != 1 or wanted[0] not in LAST:
         return None
     from attncli import blocks
 
@@ -233,6 +234,15 @@ def _overflows(problem: Problem, name: str, array: Array, source: Array | None =
     if name not in _MAY_OVERFLOW or name in problem.given or problem.exact or not array.size:
         return False
     return not (np.isfinite(array.max()) and np.isfinite(array.min()))
+
+
+def _on_overflow(problem: Problem, name: str, array: Array, empty: Array) -> list[str]:
+    """What is said where a stage that was made by blocks isn't finite, though all that went in is."""
+    excused = empty if name == "outputs" else empty.any(axis=-2)  # what may attend to nothing may be NaN
+    if (np.isfinite(array).all(axis=-1) | excused).all():
+        return []
+    most = np.finfo(problem.dtype).max
+    return [f"numbers on the way to the {name} overflow {problem.dtype}, whose largest number is {most:.6g}"]
 
 
 def _on_empty_rows(problem: Problem, empty: Array) -> list[str]:

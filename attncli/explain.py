@@ -310,7 +310,7 @@ def _masked(x: Explainer, at: At, depth: int) -> Derivation:
     problem = x.problem
     mask = problem.mask
     assert mask is not None
-    allowed, bias = (_at(array, at) for array in mask.rows(at.i, at.i + 1))
+    allowed, bias = (_at(array, at) for array in mask.part(slice(at.i, at.i + 1)))
     query, key = spoken(problem, "n", at.i), spoken(problem, "m", at.j)
     if allowed is not None and not allowed:
         fill = -np.inf if problem.mask_fill is None else problem.mask_fill

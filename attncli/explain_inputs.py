@@ -144,7 +144,7 @@ def _one_by_one(problem: Problem) -> list[tuple[str, masks.Mask]]:
 
 
 def _allows(mask: masks.Mask, at: At) -> bool:
-    allowed, _ = mask.rows(at.i, at.i + 1)
+    allowed, _ = mask.part(slice(at.i, at.i + 1))
     if allowed is None or allowed.ndim == 0:
         return True
     index = (*at.batch, at.head, 0, at.j)[-allowed.ndim :]

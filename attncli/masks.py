@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attncli.errors import AttncliError
-from attncli.ops import Array
+from attncli.ops import EVERY, Array
 
 SPELLINGS = ("Write {keep: M} (1 = may attend), {block: M} (1 = may not), or {add: M} (added to the scaled scores).",)
 CAUSAL = ("top-left", "bottom-right")
@@ -36,12 +36,12 @@ class Band:
     m: int
     extra: int = 0
 
-    def rows(self, start: int, stop: int) -> Array:
-        """The rows start to stop (0-based, stop excluded): (batch.., 1, rows, m + extra)."""
-        position = (np.asarray(self.offset)[..., None] + np.arange(start, min(stop, self.n)))[..., None, :, None]
-        keys = np.arange(self.m + self.extra)
-        within: Array = (keys >= position - self.left) & (keys <= position + self.right)
-        return within | (keys >= self.m) if self.extra else within
+    def part(self, rows: slice, keys: slice = EVERY) -> Array:
+        """Some of it, (batch.., 1, rows, keys): the bounds count from 0, the second ones excluded."""
+        position = (np.asarray(self.offset)[..., None] + np.arange(self.n)[rows])[..., None, :, None]
+        key = np.arange(self.m + self.extra)[keys]
+        within: Array = (key >= position - self.left) & (key <= position + self.right)
+        return within | (key >= self.m) if self.extra else within
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ class Mask:
     @cached_property
     def allowed(self) -> Array | None:
         """True where a query may attend, broadcasting to (batch.., h, n, m); None where all may."""
-        return self.rows(0, self.bands[0].n if self.bands else 1 << 62)[0]
+        return self.part(EVERY)[0]
 
-    def rows(self, start: int, stop: int) -> tuple[Array | None, Array | None]:
-        """``allowed`` and ``bias`` for the queries start to stop (0-based, stop excluded)."""
-        allowed = _rows_of(self.selected, start, stop)
+    def part(self, rows: slice, keys: slice = EVERY) -> tuple[Array | None, Array | None]:
+        """``allowed`` and ``bias`` for some queries and keys: the bounds count from 0, the second ones excluded."""
+        allowed = _part_of(self.selected, rows, keys)
         for band in self.bands:
-            allowed = _both(allowed, band.rows(start, stop))
-        return allowed, _rows_of(self.bias, start, stop)
+            allowed = _both(allowed, band.part(rows, keys))
+        return allowed, _part_of(self.bias, rows, keys)
 
 
 def _both(one: Array | None, other: Array | None) -> Array | None:
@@ -94,8 +94,12 @@ def _both(one: Array | None, other: Array | None) -> Array | None:
     return both
 
 
-def _rows_of(array: Array | None, start: int, stop: int) -> Array | None:
-    return array if array is None or array.ndim < 2 or array.shape[-2] == 1 else array[..., start:stop, :]
+def _part_of(array: Array | None, rows: slice, keys: slice) -> Array | None:
+    """A part of the last two axes, of which one of size 1, or none, serves all."""
+    if array is None or array.ndim == 0:
+        return array
+    array = array if array.shape[-1] == 1 else array[..., keys]
+    return array if array.ndim < 2 or array.shape[-2] == 1 else array[..., rows, :]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from attncli.errors import AttncliError
-from attncli.stages import STAGES, is_present
+from attncli.stages import LAST, STAGES, is_present
 
 if TYPE_CHECKING:
     from attncli.problem import Problem
@@ -25,7 +25,7 @@ def refuse_beyond_memory(problem: Problem, names: Iterable[str]) -> None:
     need, free = sum(sizes) + 2 * max(sizes, default=0), available()
     if free is None or need <= free:
         return
-    last = next((name for name in ("multihead", "concat", "outputs") if is_present(problem, name)), None)
+    last = next((name for name in reversed(LAST) if is_present(problem, name)), None)
     hints = [f"{', '.join(names)} would all be held at once."]
     if last and names != [last]:
         alone = said(bytes_of(problem, [last]))

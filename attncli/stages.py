@@ -7,8 +7,7 @@ any batch axes. A stage is made by `compute(problem, values)` from the values of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,9 +23,11 @@ Formula = Callable[["Problem"], str]
 SCORES = ("masked_scores", "capped_scores", "scaled_scores", "scores")
 """What the softmax is taken of: the first of these that the problem has."""
 
+LAST = ("outputs", "concat", "multihead")
+"""The stages after the weights, each of which can be made without any n × m array (see `blocks`)."""
 
-@dataclass(frozen=True)
-class Stage:
+
+class Stage(NamedTuple):
     """A stage: its name, symbol, formula, axes, what it needs, and how it is made.
 
     ``needs``: stages, or a tuple of alternatives of which the first that is present counts. ``exists``: whether a

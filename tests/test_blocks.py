@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from attncli import AttncliError, Problem, blocks, compute, memory
+from attncli import AttncliError, Problem, blocks, compute, memory, ops, stages
 
 RNG = np.random.default_rng(7)
 
@@ -14,7 +14,7 @@ def normal(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape)
 
 
-# n = 53 queries and blocks of 16 rows at the least: several blocks, the last one short.
+# n = 53 queries, in blocks of 16 queries and 8 keys: several blocks, the last one short.
 CASES = {
     "grouped, causal, capped, biases, batch": {
         "Z": normal(2, 53, 12), "num_heads": 4, "num_kv_heads": 2, "W_Q": normal(12, 20), "W_K": normal(12, 10),
@@ -47,7 +47,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("stage", blocks.LAST)
+@pytest.mark.parametrize("stage", stages.LAST)
 def test_blocks_agree_with_the_whole_arrays(case: str, stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem(**CASES[case])
     whole = compute(problem)
@@ -56,10 +56,23 @@ def test_blocks_agree_with_the_whole_arrays(case: str, stage: str, monkeypatch: 
             compute(problem, [stage])
         return
     monkeypatch.setattr(blocks, "FEW", 0)
+    monkeypatch.setattr(blocks, "ROWS", 16)
+    monkeypatch.setattr(ops, "KEYS", 8)
     assert blocks.fits(problem, [stage])
     by_blocks = compute(problem, [stage])
     np.testing.assert_allclose(by_blocks.rows[stage], whole.rows[stage], rtol=1e-12, atol=1e-12)
     assert by_blocks.notes == whole.notes
+
+
+@pytest.mark.parametrize("stage", ["outputs", "multihead"])
+def test_an_overflow_on_the_way_is_said(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(
+        Z=[[1e30, 1.0], [1.0, 1.0]], W_Q=np.eye(2), W_K=np.eye(2), W_V=np.eye(2), W_O=np.eye(2), dtype="float32"
+    )  # the score of query 1 and key 1 is 1e60
+    monkeypatch.setattr(blocks, "FEW", 0)
+    result = compute(problem, [stage])
+    assert np.isnan(result.rows[stage].reshape(2, 2)).all(axis=1).tolist() == [True, False]
+    assert result.notes == (f"numbers on the way to the {stage} overflow float32, whose largest number is 3.40282e+38",)
 
 
 def test_blocks_are_for_the_last_stage_alone_and_for_many_scores() -> None:

@@ -23,19 +23,21 @@ ATTNCLI = str(Path(sys.executable).with_name("attncli"))
 RUNS = 7
 
 
-def seconds(command: Sequence[str], runs: int = RUNS) -> float:
-    """The median time of a whole process."""
-    times = []
+def seconds(*commands: Sequence[str], runs: int = RUNS) -> list[float]:
+    """The median time of each command as a whole process; they take turns, so that a slow minute is everyone's."""
+    times: list[list[float]] = [[] for _ in commands]
     for _ in range(runs):
-        start = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
+        for command, spent in zip(commands, times, strict=True):
+            start = time.perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            spent.append(time.perf_counter() - start)
+    return [float(np.median(spent)) for spent in times]
 
 
-def said_seconds(command: Sequence[str], runs: int = RUNS) -> float:
-    """The median of the seconds that a process prints of itself."""
-    return float(np.median([float(subprocess.check_output(command)) for _ in range(runs)]))
+def said_seconds(*commands: Sequence[str], runs: int = RUNS) -> list[float]:
+    """The median of the seconds that each command prints of its own work; they take turns."""
+    said = [[float(subprocess.check_output(command)) for command in commands] for _ in range(runs)]
+    return [float(median) for median in np.median(said, axis=0)]
 
 
 def peak(command: Sequence[str]) -> float:
@@ -78,12 +80,10 @@ def start_up(folder: Path, torch: str) -> list[Row]:
         ("--version", [ATTNCLI, "--version"], yardstick("typer_program", "one"), 1.15),
         ("compute --help", [ATTNCLI, "compute", "--help"], yardstick("typer_program", "one", "--help"), 1.15),
     ):
-        rows.append(ratio(what, seconds(ours), seconds(theirs), goal))
+        rows.append(ratio(what, *seconds(ours, theirs), goal))
     if torch:
         theirs = yardstick("three_tokens_torch", example, python=torch)
-        rows.append(
-            ratio("compute three-tokens, PyTorch", seconds([ATTNCLI, "compute", example]), seconds(theirs), 0.15)
-        )
+        rows.append(ratio("compute three-tokens, PyTorch", *seconds([ATTNCLI, "compute", example], theirs), 0.15))
     return rows
 
 
@@ -103,13 +103,13 @@ def long_sequence(folder: Path, torch: str) -> list[Row]:
     rows = []
     if torch:
         theirs = yardstick("long_torch", str(folder), python=torch)
-        rows.append(ratio("n = 4096, d_model = 512, h = 8: multihead", seconds(ours), seconds(theirs), 0.6))
+        rows.append(ratio("n = 4096, d_model = 512, h = 8: multihead", *seconds(ours, theirs), 0.6))
         error = np.abs(np.load(folder / "ours.npy") - np.load(folder / "torch.npy")).max()
         assert error < 1e-4, f"attncli and PyTorch disagree by {error}"
-        alone = said_seconds(yardstick("long_torch", str(folder), "6", python=torch), 1)
-        rows.append(
-            ratio("the attention itself", said_seconds(yardstick("long_attention", str(folder)), 1), alone, 1.3)
-        )
+        ours_alone, theirs_alone = (
+            yardstick("long_attention", str(folder)), yardstick("long_torch", str(folder), "6", python=torch)
+        )  # fmt: skip
+        rows.append(ratio("the attention itself", *said_seconds(ours_alone, theirs_alone, runs=3), 1.3))
     data = sum(path.stat().st_size for path in folder.glob("[ZW]*.npy")) + (4096 * 512 * 4)
     bare = peak([sys.executable, "-c", "import numpy"])
     rows.append(ratio("its peak memory: inputs, outputs, numpy", peak(ours), bare + data / 2**20, 1.5, "MiB"))
@@ -121,15 +121,15 @@ def longest_sequence(folder: Path, torch: str) -> list[Row]:
     ours = [ATTNCLI, "compute", *words, "dtype=float32", "-s", "outputs", "-o", str(folder / "ours.npy")]
     half = matrices(folder / "half", 16384, 64)[:4]
     shorter = [ATTNCLI, "compute", *half, "dtype=float32", "-s", "outputs", "-o", str(folder / "half.npy")]
-    growth = ratio("n = 32,768: time, over that of n = 16,384", seconds(ours, 3), seconds(shorter, 3), 4.4)
+    growth = ratio("n = 32,768: time, over that of n = 16,384", *seconds(ours, shorter, runs=3), 4.4)
     return [ratio("n = 32,768, one head of 64: peak, over 300 MiB", peak(ours), 300, 1.0, "MiB"), growth]
 
 
 def all_stages(folder: Path, torch: str) -> list[Row]:
     words = matrices(folder, 2048, 512)
     ours = [ATTNCLI, "compute", *words, "num_heads=8", "-o", str(folder / "ours.npz")]
-    theirs = seconds(yardstick("stages_npz", str(folder)), 3)
-    return [ratio("n = 2048, h = 8: every stage to .npz", seconds(ours, 3), theirs, 1.1)]
+    theirs = yardstick("stages_npz", str(folder))
+    return [ratio("n = 2048, h = 8: every stage to .npz", *seconds(ours, theirs), 1.1)]
 
 
 def a_million_numbers(folder: Path, torch: str) -> list[Row]:
@@ -137,8 +137,8 @@ def a_million_numbers(folder: Path, torch: str) -> list[Row]:
     text = "[" + ",\n".join(str([round(x, 4) for x in row]) for row in rng.standard_normal((1000, 1000)).tolist()) + "]"
     path = folder / "million.yaml"
     path.write_text(f"Q: {text}\nK: [{[0] * 1000}]\n", encoding="utf-8")
-    ours, theirs = (said_seconds(yardstick(name, str(path)), 3) for name in ("yaml_attncli", "yaml_load"))
-    return [ratio("a YAML matrix of a million numbers", ours, theirs, 0.35)]
+    both = (yardstick(name, str(path)) for name in ("yaml_attncli", "yaml_load"))
+    return [ratio("a YAML matrix of a million numbers", *said_seconds(*both, runs=3), 0.35)]
 
 
 def a_class(folder: Path, torch: str) -> list[Row]:
