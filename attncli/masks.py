@@ -37,10 +37,15 @@ class Band:
     extra: int = 0
 
     def part(self, rows: slice, keys: slice = EVERY) -> Array:
-        """Some of it, (batch.., 1, rows, keys): the bounds count from 0, the second ones excluded."""
+        """Some of it, broadcasting to (batch.., 1, rows, keys): the bounds count from 0, the second ones excluded."""
         position = (np.asarray(self.offset)[..., None] + np.arange(self.n)[rows])[..., None, :, None]
         key = np.arange(self.m + self.extra)[keys]
-        within: Array = (key >= position - self.left) & (key <= position + self.right)
+        first, last = position - self.left, position + self.right
+        if key[-1] < self.m and (key[-1] < first.min() or last.max() < key[0]):
+            return np.zeros((1, 1), bool)
+        if first.max() <= key[0] and key[-1] <= last.min():
+            return np.ones((1, 1), bool)
+        within: Array = (key >= first) & (key <= last)
         return within | (key >= self.m) if self.extra else within
 
 
@@ -77,7 +82,11 @@ class Mask:
     @cached_property
     def allowed(self) -> Array | None:
         """True where a query may attend, broadcasting to (batch.., h, n, m); None where all may."""
-        return self.part(EVERY)[0]
+        allowed = self.part(EVERY)[0]
+        if allowed is None or not self.bands:
+            return allowed
+        band = self.bands[0]
+        return np.broadcast_to(allowed, np.broadcast_shapes(allowed.shape, (band.n, band.m + band.extra)))
 
     def part(self, rows: slice, keys: slice = EVERY) -> tuple[Array | None, Array | None]:
         """``allowed`` and ``bias`` for some queries and keys: the bounds count from 0, the second ones excluded."""
