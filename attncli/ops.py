@@ -143,6 +143,10 @@ def masked_scores(scores: Array, allowed: Array | None, bias: Array | None = Non
     return np.where(allowed, scores, _as(fill, scores))
 
 
+IN_CACHE = 1 << 16
+"""Numbers that are worked on at a time where each is read and written several times over."""
+
+
 def softmax(scores: Array, empty: float = 0.0) -> Array:
     """exp(s_ij) / Σ_j exp(s_ij) along the last axis; the row's maximum is subtracted first, so nothing overflows.
 
@@ -159,16 +163,20 @@ def softmax(scores: Array, empty: float = 0.0) -> Array:
         return _exact_softmax(scores, empty)
     if scores.dtype == np.float16:
         return softmax(scores.astype(np.float32), empty).astype(np.float16)
+    rows = scores.reshape(-1, scores.shape[-1])
+    weights = np.empty_like(rows)
+    height = max(1, IN_CACHE // rows.shape[1])
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        top = scores.max(axis=-1, keepdims=True)
-        hidden = np.isneginf(top)
-        weights: Array = scores - np.where(hidden, _as(0, scores), top)
-        np.exp(weights, out=weights)
-        total = weights.sum(axis=-1, keepdims=True)
-        weights /= np.where(hidden, _as(1, scores), total)
-    if empty != 0 and hidden.any():
-        weights = np.where(hidden, _as(empty, scores), weights)
-    return weights
+        for first in range(0, len(rows), height):
+            some = slice(first, first + height)
+            top = rows[some].max(axis=-1, keepdims=True)
+            hidden = np.isneginf(top)
+            powers = np.subtract(rows[some], np.where(hidden, _as(0, scores), top), out=weights[some])
+            np.exp(powers, out=powers)
+            powers /= np.where(hidden, _as(1, scores), powers.sum(axis=-1, keepdims=True))
+            if empty != 0:
+                np.copyto(powers, _as(empty, scores), where=hidden)
+    return weights.reshape(scores.shape)
 
 
 def _exact_softmax(scores: Array, empty: float) -> Array:

@@ -23,11 +23,16 @@ ATTNCLI = str(Path(sys.executable).with_name("attncli"))
 RUNS = 7
 
 
-def seconds(*commands: Sequence[str], runs: int = RUNS) -> list[float]:
-    """The median time of each command as a whole process; they take turns, so that a slow minute is everyone's."""
+def seconds(*commands: Sequence[str], runs: int = RUNS, output: Path | None = None) -> list[float]:
+    """The median time of each command as a whole process; they take turns, so that a slow minute is everyone's.
+
+    ``output`` is what they write; it is removed before each, so that none is charged for an older file's end.
+    """
     times: list[list[float]] = [[] for _ in commands]
     for _ in range(runs):
         for command, spent in zip(commands, times, strict=True):
+            if output is not None:
+                output.unlink(missing_ok=True)
             start = time.perf_counter()
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             spent.append(time.perf_counter() - start)
@@ -127,9 +132,10 @@ def longest_sequence(folder: Path, torch: str) -> list[Row]:
 
 def all_stages(folder: Path, torch: str) -> list[Row]:
     words = matrices(folder, 2048, 512)
-    ours = [ATTNCLI, "compute", *words, "num_heads=8", "-o", str(folder / "ours.npz")]
-    theirs = yardstick("stages_npz", str(folder))
-    return [ratio("n = 2048, h = 8: every stage to .npz", *seconds(ours, theirs), 1.1)]
+    output = folder / "stages.npz"
+    ours = [ATTNCLI, "compute", *words, "num_heads=8", "-o", str(output)]
+    theirs = yardstick("stages_npz", str(folder), str(output))
+    return [ratio("n = 2048, h = 8: every stage to .npz", *seconds(ours, theirs, output=output), 1.1)]
 
 
 def a_million_numbers(folder: Path, torch: str) -> list[Row]:

@@ -16,6 +16,6 @@ weights /= weights.sum(axis=-1, keepdims=True)
 outputs = weights @ V
 concat = outputs.swapaxes(0, 1).reshape(n, -1)
 np.savez(
-    folder / "numpy.npz", Q=Q, K=K, V=V, scores=scores, scaled_scores=scaled_scores, weights=weights,
+    sys.argv[2], Q=Q, K=K, V=V, scores=scores, scaled_scores=scaled_scores, weights=weights,
     outputs=outputs, concat=concat, multihead=concat @ W_O,
 )  # fmt: skip
