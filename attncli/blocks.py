@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from math import prod
+from mmap import mmap
 from threading import local
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -137,7 +138,7 @@ def _block(
     Q = Q if problem.score != "general" else Q @ problem.W_a
     Q = ops.scaled_scores(Q, d_k=problem.d_k, scale=problem.scale) if problem.is_scaled else Q
     if not hasattr(own, "room"):
-        own.room = np.empty(ROWS * ops.KEYS, problem.dtype)
+        own.room = _memory((ROWS, ops.KEYS), problem.dtype).reshape(-1)
     outputs, hidden = ops.attend(
         Q, K, V, mask=_mask_of(problem, entry, head, rows), fill=problem.mask_fill, softcap=problem.softcap,
         longest_key=longest_key, room=own.room,
@@ -210,15 +211,31 @@ def _rows(problem: Problem, role: str, entry: tuple[int, ...], head: int, rows: 
 
 def _side(problem: Problem, entry: tuple[int, ...], group: int) -> Side:
     """One group's K and V, the cached rows before them and the extra ones after them."""
-    sides = []
-    for role in ("K", "V"):
-        past, extra = (problem.parts.get(f"{part}_{role}") for part in ("past", "extra"))
-        before, after = ([] if part is None else [_entry(part, entry, 3)[group]] for part in (past, extra))
-        own = _rows(problem, role, entry, group)
-        sides.append(np.concatenate([*before, own, *after]) if before or after else own)
-    K, V = sides
+    K, V = (_keys_or_values(problem, role, entry, group) for role in ("K", "V"))
     adds = problem.mask is not None and problem.mask.bias is not None
     return Side(K, V, np.inf if adds else float(np.sqrt(np.einsum("ij,ij->i", K, K).max())))
+
+
+def _keys_or_values(problem: Problem, role: str, entry: tuple[int, ...], group: int) -> Array:
+    """One group's K or V, (m, width), made some rows at a time."""
+    past, extra = (problem.parts.get(f"{part}_{role}") for part in ("past", "extra"))
+    if role in problem.given and past is None and extra is None:
+        return _rows(problem, role, entry, group)
+    made = _memory((problem.m, (problem.d_k if role == "K" else problem.d_v) or 0), problem.dtype)
+    own = slice(problem.past, problem.m - problem.extra)
+    if past is not None:
+        made[: own.start] = _entry(past, entry, 3)[group]
+    if extra is not None:
+        made[own.stop :] = _entry(extra, entry, 3)[group]
+    for first in range(own.start, own.stop, ROWS):
+        rows = slice(first - own.start, min(first + ROWS, own.stop) - own.start)
+        made[own.start + rows.start : own.start + rows.stop] = _rows(problem, role, entry, group, rows)
+    return made
+
+
+def _memory(shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:
+    """An array whose memory goes back to the system as soon as it is freed; malloc would keep some of it."""
+    return np.ndarray(shape, dtype, mmap(-1, max(1, prod(shape) * dtype.itemsize)))
 
 
 def _entry(array: Array, entry: tuple[int, ...], own: int) -> Array:
