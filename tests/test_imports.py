@@ -71,6 +71,12 @@ def test_tables_need_no_extras():
     assert found.isdisjoint({"attncli.check", "attncli.explain", "attncli.mistakes", "attncli.rendering.data"})
 
 
+def test_a_problem_in_yaml_needs_nothing_of_other_texts():
+    found = run_of("compute", "three-tokens", "-f", "json")
+    assert "attncli.reading.yaml_nodes" in found
+    assert found.isdisjoint({"json", "unicodedata", "csv", "zipfile", "attncli.reading.json_nodes", "attncli.blocks"})
+
+
 def test_keys_alone_need_no_yaml():
     found = run_of("compute", "Q=1;2", "K=1;2", "V=1;2", "-f", "json")
     assert "rich" not in found
