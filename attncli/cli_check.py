@@ -108,7 +108,7 @@ def check(
     from attncli.writing import destination
 
     _refuse_infinite({"--atol": atol, "--rtol": rtol, "--follow-through": follow_through})
-    form = chosen(format, output, REPORTS)
+    form = chosen(format, output, REPORTS, "check")
     marking = Marking(points_of(points or []), follow_through)
     names, settings = split_words(words)
     checker = _checker(load_words([*names[:1], *settings], "check"), names, Rule(atol, rtol), require or [])
@@ -169,7 +169,7 @@ def mistakes(
     from attncli.terminal import screen
     from attncli.writing import destination
 
-    form = chosen(format, output, LISTS)
+    form = chosen(format, output, LISTS, "mistakes")
     rows = _selected(names or [])
     with destination(output) as stream:
         form.write(rows, Options(screen=screen(output)), stream)

@@ -15,11 +15,10 @@ from attncli.cli_words import (
     prepared,
 )
 from attncli.errors import AttncliError
+from attncli.rendering.formats import EXPLANATIONS
 
 if TYPE_CHECKING:
     from attncli.problem import Problem
-
-FORMATS = ("table", "json", "markdown", "latex")
 
 EXPLAIN_HELP = """How a number arose: the arithmetic of cells, rows, or whole stages.
 
@@ -51,7 +50,11 @@ def explain(
     format: Annotated[
         str | None,
         typer.Option(
-            "--format", "-f", metavar="FORMAT", help=f"{', '.join(FORMATS)}.", autocompletion=lambda: list(FORMATS)
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help=f"{', '.join(EXPLANATIONS)}.",
+            autocompletion=lambda: list(EXPLANATIONS),
         ),
     ] = None,
     output: OutputFile = None,
@@ -64,12 +67,12 @@ def explain(
     from attncli.compute import compute
     from attncli.explain import explain as explained
     from attncli.explain import refuse_head
-    from attncli.rendering import derivations
-    from attncli.rendering.formats import Options
+    from attncli.rendering.derivations import Explained
+    from attncli.rendering.formats import Options, chosen
     from attncli.terminal import screen, tell_notes
     from attncli.writing import destination
 
-    name = _format(format, output)
+    form = chosen(format, output, EXPLANATIONS, "explain")
     cells, rest = _split(words or [])
     problem = prepared(load_words(rest, "explain"), exact, round)
     if head is not None:
@@ -78,7 +81,7 @@ def explain(
     options = Options(digits=digits, full=full, standalone=standalone, screen=screen(output))
     trees = {cell: explained(result, cell, depth=_depth(depth), head=head) for cell in cells}
     with destination(output) as stream:
-        derivations.WRITERS[name](problem, trees, options, stream)
+        form.write(Explained(problem, list(trees.values())), options, stream)
     tell_notes(result.notes)
 
 
@@ -96,15 +99,6 @@ def _depth(text: str) -> int | None:
     if text.isdigit() and int(text) > 0:
         return int(text)
     raise AttncliError(f"--depth takes a number of stages, or all; not {text!r}")
-
-
-def _format(format: str | None, output: str | None) -> str:
-    from attncli.rendering.formats import chosen
-
-    name = chosen(format, output).name
-    if name not in FORMATS:
-        raise AttncliError(f"explain has no format {name!r}", hint=f"Its formats are {', '.join(FORMATS)}.")
-    return name
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:

@@ -1,16 +1,11 @@
 """The command `inspect`: arguments in, one library call, one writer."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from attncli.cli_words import Batch, Digits, Head, OutputFile, Stages, Words, load_words, split_batch, split_list
-from attncli.errors import AttncliError
-
-if TYPE_CHECKING:
-    from attncli.rendering.formats import Format
-
-FORMATS = ("table", "json")
+from attncli.rendering.formats import SUMMARIES
 
 INSPECT_HELP = """Shapes, parameter counts and statistics of each stage; it judges nothing.
 
@@ -28,17 +23,16 @@ Examples:
 """
 
 
-def _formats(incomplete: str) -> list[str]:
-    return [name for name in FORMATS if name.startswith(incomplete)]
-
-
 def inspect(
     words: Words = None,
     stage: Stages = None,
     head: Head = None,
     batch: Batch = None,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", metavar="FORMAT", help="table, json.", autocompletion=_formats)
+        str | None,
+        typer.Option(
+            "--format", "-f", metavar="FORMAT", help=f"{', '.join(SUMMARIES)}.", autocompletion=lambda: list(SUMMARIES)
+        ),
     ] = None,
     output: OutputFile = None,
     digits: Digits = None,
@@ -50,25 +44,14 @@ def inspect(
     from attncli.terminal import progress, screen
     from attncli.writing import destination
 
-    row = _only_these(chosen(format, output))
+    form = chosen(format, output, SUMMARIES, "inspect")
     problem = load_words(words, "inspect", foreign=True)
     choice = choose(problem, split_list(stage), head, split_batch(batch))
     with progress("computing") as tell_share:
         summary = inspected(problem, choice.stages, head=head, batch=choice.batch, full=full, progress=tell_share)
     options = Options(digits=digits, full=full, screen=screen(output))
     with destination(output) as stream:
-        if row.name == "json":
-            stream.write(summary.as_json(digits).encode("utf-8", "backslashreplace"))
-        else:
-            from attncli.rendering.summaries import write
-
-            write(summary, problem, options, stream)
-
-
-def _only_these(row: "Format") -> "Format":
-    if row.name in FORMATS:
-        return row
-    raise AttncliError(f"inspect writes no {row.name}", hint=f"It writes {' and '.join(FORMATS)}: -f json.")
+        form.write((summary, problem), options, stream)
 
 
 def register(app: typer.Typer) -> None:

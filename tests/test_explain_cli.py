@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from attncli.cli import run
-from attncli.cli_explain import FORMATS
-from attncli.rendering.derivations import WRITERS
+from attncli.rendering.formats import EXPLANATIONS
 
 
 @pytest.fixture
@@ -24,10 +23,6 @@ def attncli(capsys):
         return code, out, err
 
     return call
-
-
-def test_the_formats_are_those_that_can_be_written():
-    assert tuple(WRITERS) == FORMATS
 
 
 def test_cells_are_found_among_the_words(attncli):
@@ -77,7 +72,7 @@ def test_depth(attncli):
         (["three-tokens", "weights[1,1]", "--depth", "0"],
          "error: --depth takes a number of stages, or all; not '0'\n"),
         (["three-tokens", "weights[1,1]", "-f", "csv"], "error: explain has no format 'csv'\n"
-         "  Its formats are table, json, markdown, latex.\n"),
+         "  The formats are table, json, markdown, latex.\n"),
         (["three-tokens", "wieghts[1,1]"], "error: unknown stage 'wieghts'\n  Did you mean weights?\n"),
         (["three-tokens", "multihead[1,1]"], "error: this problem has no multihead: it has no W_O\n"),
     ],
@@ -117,7 +112,7 @@ def test_json_and_the_screen_import_no_more_than_they_need():
         "import sys; from attncli.cli import run; run(['explain', 'three-tokens', 'scores[1,3]', '-f', FORMAT]);"
         "print([name for name in ('rich', 'sympy', 'matplotlib') if name in sys.modules], file=sys.stderr)"
     )
-    for format in FORMATS:
+    for format in EXPLANATIONS:
         done = subprocess.run(
             [sys.executable, "-c", code.replace("FORMAT", repr(format))], capture_output=True, text=True, check=True
         )

@@ -16,17 +16,18 @@ from variants import VARIANTS
 
 from attncli import Problem, compute, load
 from attncli.explain import explain
-from attncli.rendering.derivations import WRITERS
-from attncli.rendering.formats import Options, Screen
+from attncli.rendering.derivations import Explained
+from attncli.rendering.formats import EXPLANATIONS, Options, Screen
 
 CELLS = ("scores[1,3]", "weights[1,3]", "outputs[1]")
 
 
 def written(problem, *cells, format="table", depth=1, width=100, encoding="utf-8", **options):
     result = compute(problem)
-    trees = {cell: explain(result, cell, depth=depth) for cell in cells}
+    trees = [explain(result, cell, depth=depth) for cell in cells]
     stream = io.BytesIO()
-    WRITERS[format](problem, trees, Options(screen=Screen(width, encoding), **options), stream)
+    shown = Explained(problem, trees)
+    EXPLANATIONS[format].write(shown, Options(screen=Screen(width, encoding), **options), stream)
     return stream.getvalue().decode(encoding)
 
 
@@ -268,7 +269,7 @@ def test_a_tree_too_large_for_json_is_refused():
         written(problem, "outputs[1]", depth=None, format="json")
 
 
-@pytest.mark.parametrize("format", WRITERS)
+@pytest.mark.parametrize("format", EXPLANATIONS)
 def test_hostile_labels_stay_labels(format):
     n = len(HOSTILE)
     problem = Problem(tokens=list(HOSTILE), Q=np.eye(n), K=np.eye(n), V=np.eye(n), mask="causal")

@@ -146,7 +146,7 @@ def test_a_head_and_stages_are_selected():
     ("words", "said"),
     [
         (("two-heads", "-H", "3"), "there is no head 3"),
-        (("two-heads", "-f", "csv"), "inspect writes no csv"),
+        (("two-heads", "-f", "csv"), "inspect has no format 'csv'"),
         (("two-heads", "-s", "masked_scores"), "this problem has no masked_scores: it has no mask"),
         (("weights=[[0.5, 0.5]]", "Q=[[1]]"), "nothing to do"),
         ((), "inspect what?"),

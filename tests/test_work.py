@@ -199,7 +199,7 @@ def test_explanations_of_cells_compile(tmp_path):
     problem = load("three-tokens", "mask=causal")
     result = compute(problem)
     cells = ("masked_scores[1,3]", "weights[2,1]", "outputs[3]", "scores")
-    trees = {cell: explain(result, cell, depth=None) for cell in cells}
+    shown = derivations.Explained(problem, [explain(result, cell, depth=None) for cell in cells])
     stream = io.BytesIO()
-    derivations.WRITERS["latex"](problem, trees, Options(standalone=True), stream)
+    derivations.latex(shown, Options(standalone=True), stream)
     compiled(tmp_path, stream.getvalue().decode())

@@ -16,8 +16,10 @@ import numpy as np
 
 if TYPE_CHECKING:
     from attncli.ops import Array
+    from attncli.problem import Problem
     from attncli.rendering.formats import Options, Stream
     from attncli.rendering.views import View
+    from attncli.summary import Summary
 
 Row = list[str]
 _NOT_FINITE = {"inf", "-inf", "nan"}
@@ -139,6 +141,12 @@ def _write_npy(stream: IO[bytes], array: Array) -> None:
     data = array.reshape(-1).view(np.uint8).data
     for first in range(0, len(data), PIECE):
         stream.write(data[first : first + PIECE])
+
+
+def summary(shown: tuple[Summary, Problem], options: Options, stream: Stream) -> None:
+    """What `inspect` found, as JSON."""
+    found, _ = shown
+    stream.write(found.as_json(options.digits).encode("utf-8", "backslashreplace"))
 
 
 def texts(matrix: Array) -> Iterator[Row]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,13 @@ MOST_JSON = 1_000_000
 """Nodes of a tree in JSON, where what is used twice is written twice."""
 
 _SYMBOLS = "√∞−·…≈αᵀ⁽ʳ⁾₁\u0303"
+
+
+class Explained(NamedTuple):
+    """What the writers take: a problem, and the trees of its cells that were asked for."""
+
+    problem: Problem
+    trees: Sequence[Derivation]
 
 
 def blocks(derivation: Derivation) -> Iterator[Derivation]:
@@ -218,10 +225,10 @@ def filled(text: str, width: int, indent: str) -> list[str]:
     return lines
 
 
-def table(problem: Problem, derivations: Mapping[str, Derivation], options: Options, stream: Stream) -> None:
+def table(explained: Explained, options: Options, stream: Stream) -> None:
     """The writer for the screen."""
-    screen = Screen(problem, options)
-    stream.write(screen.text(derivations.values()).encode(screen.encoding, "backslashreplace"))
+    screen = Screen(explained.problem, options)
+    stream.write(screen.text(explained.trees).encode(screen.encoding, "backslashreplace"))
 
 
 # JSON
@@ -253,14 +260,14 @@ def _data_value(value: Any) -> Any:
     return value if np.isfinite(value) else str(float(value))
 
 
-def json(problem: Problem, derivations: Mapping[str, Derivation], options: Options, stream: Stream) -> None:
+def json(explained: Explained, options: Options, stream: Stream) -> None:
     """The writer of ``-f json``: cell → tree. −∞ and NaN are strings, exact numbers as problem files read them."""
     from json import dumps
 
-    if sum(derivation.size() for derivation in derivations.values()) > MOST_JSON:
+    if sum(tree.size() for tree in explained.trees) > MOST_JSON:
         hint = "Follow fewer stages back (--depth 2), or explain single cells."
         raise AttncliError(f"written out this would have more than {MOST_JSON} entries", hint=hint)
-    trees = {str(derivation.cell): data(derivation) for derivation in derivations.values()}
+    trees = {str(tree.cell): data(tree) for tree in explained.trees}
     stream.write((dumps(trees, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
@@ -338,11 +345,11 @@ def _length(text: str) -> int:
     return len(re.sub(r"\\[a-zA-Z]+", "x", text))
 
 
-def markdown(problem: Problem, derivations: Mapping[str, Derivation], options: Options, stream: Stream) -> None:
+def markdown(explained: Explained, options: Options, stream: Stream) -> None:
     """The writer of ``-f markdown``."""
     parts: list[str] = []
-    for derivation in derivations.values():
-        parts += markdown_parts(problem, derivation, options)
+    for tree in explained.trees:
+        parts += markdown_parts(explained.problem, tree, options)
     stream.write(("\n\n".join(parts) + "\n").encode())
 
 
@@ -379,11 +386,11 @@ def _mathematics(lines: str) -> str:
     return f"$$\n\\begin{{aligned}}\n{lines}\n\\end{{aligned}}\n$$"
 
 
-def latex(problem: Problem, derivations: Mapping[str, Derivation], options: Options, stream: Stream) -> None:
+def latex(explained: Explained, options: Options, stream: Stream) -> None:
     """The writer of ``-f latex``: a fragment for amsmath, or a document of its own with ``--standalone``."""
     from attncli.rendering.latex import document
 
-    parts = [part for derivation in derivations.values() for part in latex_parts(problem, derivation, options)]
+    parts = [part for tree in explained.trees for part in latex_parts(explained.problem, tree, options)]
     stream.write(document("\n\n".join(parts), options.standalone).encode())
 
 
@@ -404,7 +411,3 @@ def latex_parts(problem: Problem, derivation: Derivation, options: Options) -> I
             yield "\n".join([*said, f"\\begin{{align*}}\n{equations.aligned([node])}\n\\end{{align*}}"])
     if equations.style.left_out:
         yield r"(Terms are left out at $\cdots$.)"
-
-
-WRITERS = {"table": table, "json": json, "markdown": markdown, "latex": latex}
-"""The formats of `explain`, by the names of the table of formats."""

@@ -1,8 +1,8 @@
 """FORMATS: one row a format. The help, completion, ``-o``'s suffixes and the reference read this table.
 
 A writer is named, not imported, so that JSON costs no rich and the help costs neither. It is called as
-``writer(view, options, stream)`` and writes bytes. REPORTS are those of `check`, whose writers take the
-rows of a class, and LISTS those of `mistakes`.
+``writer(shown, options, stream)`` and writes bytes: a view of `compute`'s stages, and what the other commands show.
+EXPLANATIONS are the formats of `explain`, SUMMARIES those of `inspect`, REPORTS of `check`, LISTS of `mistakes`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Options(NamedTuple):
 
 
 Writer = Callable[[Any, Options, Stream], None]
-"""Takes what is shown: a View, the rows of a class, known mistakes."""
+"""Takes what is shown: a View, explained cells, a summary, the rows of a class, known mistakes."""
 
 
 class Format(NamedTuple):
@@ -88,6 +88,22 @@ _ROWS = (
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
 
+_EXPLANATIONS = (
+    Format("table", "lines of arithmetic for the screen", (".txt",), "attncli.rendering.derivations:table"),
+    Format("json", "cell → tree of the arithmetic", (".json",), "attncli.rendering.derivations:json"),
+    Format("markdown", "equations for GitHub", (".md", ".markdown"), "attncli.rendering.derivations:markdown"),
+    Format("latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.derivations:latex"),
+)
+
+EXPLANATIONS: dict[str, Format] = {row.name: row for row in _EXPLANATIONS}
+
+_SUMMARIES = (
+    Format("table", "a section a question, for the screen", (".txt",), "attncli.rendering.summaries:write"),
+    Format("json", "the same as data", (".json",), "attncli.rendering.data:summary"),
+)
+
+SUMMARIES: dict[str, Format] = {row.name: row for row in _SUMMARIES}
+
 _REPORTS = (
     Format("table", "a report for the screen", (".txt",), "attncli.rendering.class_reports:write"),
     Format("json", "every verdict, entry and mistake", (".json",), "attncli.rendering.report_data:json"),
@@ -105,15 +121,17 @@ _LISTS = (
 LISTS: dict[str, Format] = {row.name: row for row in _LISTS}
 
 
-def chosen(name: str | None, output: str | None, formats: Mapping[str, Format] = FORMATS) -> Format:
-    """The one of some formats that ``-f`` names, else the one of the output file's suffix, else tables.
+def chosen(
+    name: str | None, output: str | None, formats: Mapping[str, Format] = FORMATS, command: str = "compute"
+) -> Format:
+    """The one of a command's formats that ``-f`` names, else the one of the output file's suffix, else tables.
 
     Raises AttncliError where no format has that name or suffix, or the file's name is empty.
     """
     if output == "":
         raise AttncliError("-o names no file")
     if name is not None:
-        return _named(name, formats)
+        return _named(name, formats, command)
     if output is None or output == "-" or output.startswith("/dev/"):
         return formats["table"]
     suffixes = {suffix: row for row in formats.values() for suffix in row.suffixes}
@@ -124,7 +142,7 @@ def chosen(name: str | None, output: str | None, formats: Mapping[str, Format] =
     return suffixes[suffix]
 
 
-def _named(name: str, formats: Mapping[str, Format]) -> Format:
+def _named(name: str, formats: Mapping[str, Format], command: str) -> Format:
     if name in formats:
         return formats[name]
     from difflib import get_close_matches
@@ -133,4 +151,5 @@ def _named(name: str, formats: Mapping[str, Format]) -> Format:
     close = [aliases[name.lower()]] if name.lower() in aliases else get_close_matches(name.lower(), formats, 1)
     known = f"The formats are {', '.join(formats)}."
     hint = (f"Did you mean {close[0]}?", known) if close else (known,)
-    raise AttncliError(f"unknown format {name!r}", hint=hint)
+    what = f"{command} has no format {name!r}" if name in FORMATS else f"unknown format {name!r}"
+    raise AttncliError(what, hint=hint)

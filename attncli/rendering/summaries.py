@@ -26,8 +26,9 @@ GAP = 2
 """Blanks between the columns of a table, and before its first."""
 
 
-def write(summary: Summary, problem: Problem, options: Options, stream: Stream) -> None:
+def write(shown: tuple[Summary, Problem], options: Options, stream: Stream) -> None:
     """Draw a summary: what is in force, then a section a question."""
+    summary, problem = shown
     pen = Pen(options)
     if summary.title:
         pen.console.print(Text(visible(one_line(summary.title), pen.encoding), "bold"))
