@@ -211,10 +211,10 @@ class _Frame:
             raise self._error(f"{self.typed}: a {what} of {self.stage} is named by its number, not {part!r}")
         raise self._error(f"{self.typed}: no {what} is called {part!r}")
 
-    def _labels(self, what: str) -> tuple[str | None, ...]:
+    def _labels(self, what: str) -> tuple[str, ...]:
         names = STAGES[self.stage].axes[-2:]
         names = names[::-1] if self.problem.columns else names
-        return labels(self.problem, dict(zip(("row", "column"), names, strict=True)).get(what, ""))
+        return self.problem.labels(dict(zip(("row", "column"), names, strict=True)).get(what, "")) or ()
 
     def _lacks_lead(self, index: Iterable[str]) -> AttncliError:
         inner = ",".join(index)
@@ -231,24 +231,12 @@ class _Frame:
         many = {"batch entry": "batch entries", "head": "heads"}
         axes = [f"{many[name]} 1 to {size}" for name, size in zip(self._lead_names, self.leads, strict=True)]
         for name, size in zip(("row", "column"), self._shown, strict=True):
-            named = [label for label in self._labels(name) if label]
+            named = self._labels(name)
             words = f" ({', '.join(named)})" if 0 < len(named) <= 12 else ""
             axes.append(f"{name}s 1 to {size}{words}" if size > 1 else f"{name} 1{words}")
         first = Cell(self.stage, (1,) * len(self.leads), (1, 1))
         last = Cell(self.stage, self.leads, self._shown)
         return AttncliError(what, hint=f"There are {', '.join(axes)}: {first} to {last}.")
-
-
-def labels(problem: Problem, axis: str) -> tuple[str | None, ...]:
-    """The tokens along an axis ("n" queries, "m" keys), None where a position has none; empty on other axes."""
-    words = {"n": problem.tokens, "m": problem.memory_tokens}.get(axis)
-    if words is None:
-        return ()
-    if axis == "n":
-        return words
-    before = problem.past if len(words) == problem.m - problem.past - problem.extra else 0
-    after = problem.m - before - len(words)
-    return (*[None] * before, *words, *[None] * after)
 
 
 def shown(problem: Problem, stage: str, shape: Sequence[int], index: Sequence[int]) -> Cell:

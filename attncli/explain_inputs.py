@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import masks
-from attncli.cells import Cell, labels
+from attncli.cells import Cell
 from attncli.derivation import Derivation, Value, node
 from attncli.errors import AttncliError
 from attncli.keys import KEYS
@@ -112,9 +112,8 @@ def _lead(array: Array, batch: tuple[int, ...], own: int) -> tuple[int, ...]:
 
 def spoken(problem: Problem, axis: str, position: int) -> str:
     """A query or a key in words: its number, and its token where it has one."""
-    words = labels(problem, axis)
-    label = words[position] if words else None
-    return str(position + 1) if label is None else f"{position + 1} ({label})"
+    labels = problem.labels(axis)
+    return f"{position + 1} ({labels[position]})" if labels else str(position + 1)
 
 
 def hidden_by(problem: Problem, at: At) -> str:

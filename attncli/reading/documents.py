@@ -165,10 +165,6 @@ class Numbers(Node):
         match = next(islice(self._matches(), flat, None))
         return Scalar(self.document, *match.span(1), match[2], True)
 
-    def texts(self) -> list[str]:
-        """Its numbers as written, in order."""
-        return [match[2] for match in self._matches()]
-
     def _matches(self) -> Iterator[re.Match[str]]:
         from attncli.reading.lifting import NUMBER
 

@@ -163,18 +163,8 @@ def leaves(node: Node) -> Iterator[Scalar]:
 
 def _texts(node: Node, shape: Shape) -> Texts:
     found = np.empty(int(np.prod(shape)), dtype=object)
-    found[:] = list(_written(node))
+    found[:] = [leaf.text.strip() for leaf in leaves(node)]
     return found.reshape(shape)
-
-
-def _written(node: Node) -> Iterator[str]:
-    if isinstance(node, Numbers):
-        yield from node.texts()
-    elif isinstance(node, Sequence):
-        for item in node.items:
-            yield from _written(item)
-    elif isinstance(node, Scalar):
-        yield node.text.strip()
 
 
 def _find(node: Node, index: Shape) -> Place | None:
