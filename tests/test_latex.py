@@ -12,46 +12,12 @@ import pytest
 import showing
 from hypothesis import given
 from hypothesis import strategies as st
+from tex import body_of, check_structure
 
 import attncli
 from attncli.rendering.latex import document, escaped, latex, pmatrix
 from attncli.rendering.views import View
 from attncli.rendering.writeup import sections
-
-TOKEN = re.compile(r"\\(?:begin|end)\{\w+\*?\}|\\[a-zA-Z]+|\\.|[{}$&#%^_~]|[^\\{}$&#%^_~]+", re.S)
-
-
-def check_structure(text: str) -> None:
-    """Braces, environments and mathematics close; & stands in a matrix only, ^ and _ in mathematics; no stray % #."""
-    stack: list[str] = []
-    closes = {"}": "{", "\\]": "\\[", "\\)": "\\("}
-    for token in TOKEN.findall(text):
-        if token.startswith("\\begin"):
-            stack.append(token[6:])
-        elif token.startswith("\\end{"):
-            assert stack.pop() == token[4:]
-        elif token in ("{", "\\[", "\\("):
-            stack.append(token)
-        elif token in closes:
-            assert stack.pop() == closes[token], token
-        elif token == "$":
-            if stack and stack[-1] == "$":
-                stack.pop()
-            else:
-                stack.append("$")
-        elif token == "&":
-            assert stack[-1] == "{pmatrix}"
-        elif token in ("^", "_"):
-            assert {"$", "\\["} & set(stack), text[-80:]
-        elif token in ("#", "%", "~"):
-            assert token == "~", "a comment or a parameter"
-    assert stack == []
-
-
-def body_of(text: str) -> str:
-    """Our own part of a document: comments and definitions of the preamble left out."""
-    text = text.partition("\\begin{document}")[2].partition("\\end{document}")[0] or text
-    return "\n".join(line for line in text.split("\n") if not line.startswith("\\providecommand"))
 
 
 def matrices(text: str) -> list[np.ndarray]:

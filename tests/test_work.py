@@ -9,6 +9,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from tex import body_of, check_structure
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
@@ -101,40 +102,6 @@ def test_markdown_has_the_formulas_below_each_table():
 
 
 # LaTeX that compiles
-
-TOKEN = re.compile(r"\\(?:begin|end)\{\w+\*?\}|\\[a-zA-Z]+|\\.|[{}$&#%^_~]|[^\\{}$&#%^_~]+", re.DOTALL)
-MATHEMATICS = {"$", "\\[", "{align*}"}
-
-
-def check_structure(text):
-    """Braces, environments and mathematics close in order; & in matrices and alignments; ^ and _ in mathematics."""
-    stack = []
-    for token in TOKEN.findall(text):
-        if token.startswith("\\begin{"):
-            stack.append(token[6:])
-        elif token.startswith("\\end{"):
-            assert stack.pop() == token[4:]
-        elif token in ("{", "\\["):
-            stack.append(token)
-        elif token in ("}", "\\]"):
-            assert stack.pop() == {"}": "{", "\\]": "\\["}[token]
-        elif token == "$":
-            if stack and stack[-1] == "$":
-                stack.pop()
-            else:
-                stack.append("$")
-        elif token == "&":
-            assert stack[-1] in ("{pmatrix}", "{align*}"), stack
-        elif token in ("^", "_"):
-            assert MATHEMATICS & set(stack)
-            assert "\\text" not in stack
-        else:
-            assert token not in ("#", "%"), token
-    assert stack == []
-
-
-def body_of(text):
-    return "\n".join(line for line in text.split("\n") if not line.startswith("\\providecommand"))
 
 
 def exactly(problem):
