@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli import cells
 from attncli.catalogue import Candidate, Catalogue, is_near, lean
-from attncli.chains import Base, Key, Values
+from attncli.chains import Base, Values
 from attncli.fit import Fitted
 from attncli.misread import ROLES, misreadings
 from attncli.mistakes import MISTAKES, Variant
@@ -139,7 +140,7 @@ class Diagnosis:
         answer = self.answers[stage]
         if answer.whole and not answer.is_whole(self.key.right[stage]):
             return []  # the others are too coarse to be right
-        cell = Variant({}, cell_name(stage, entries[0].index, self.key))
+        cell = Variant({}, str(cells.shown(self.key.problem, stage, self.key.right[stage].shape, entries[0].index)))
         return [Candidate(((MISTAKES["slip"], cell),), free=frozenset({stage}))]
 
     def fails(self, candidate: Candidate, only: str | None = None) -> str | None:
@@ -206,15 +207,3 @@ def in_columns(said: str) -> str:
     'the softmax runs along each row (over the queries), not down each column'
     """
     return re.sub("along each|down each|row|column|upper|lower", lambda found: _TURNED[found[0]], said)
-
-
-def cell_name(stage: str, index: tuple[int, ...], key: Key) -> str:
-    """weights[1,3], or weights[2,1,3] with the head first where there are several; as the problem lays it out."""
-    return f"{stage}[{','.join(map(str, person_index(index, key.right[stage].shape, key.problem.columns)))}]"
-
-
-def person_index(index: tuple[int, ...], shape: tuple[int, ...], columns: bool) -> list[int]:
-    """A 0-based canonical index as a person reads it: 1-based, batch and head only where there are several."""
-    lead = [i + 1 for i, size in zip(index[:-2], shape[:-2], strict=True) if size > 1]
-    row, column = index[-2] + 1, index[-1] + 1
-    return [*lead, column, row] if columns else [*lead, row, column]

@@ -133,6 +133,17 @@ def test_a_sheet_from_standard_input(folder):
     assert "only once" in str(run("-", "-", text=PROBLEM).exception)
 
 
+def test_cells_are_named_as_explain_names_them(folder):
+    weights = np.array(attend(HEADS)["weights"])
+    weights[1, 2, 0] += 0.125
+    keys = {name: np.array(value).tolist() for name, value in HEADS.items()}
+    for name, stages in {"heads": keys, "sheet": {"weights": weights.tolist()}}.items():
+        (folder / f"{name}.yaml").write_text(json.dumps(stages), encoding="utf-8")
+    assert "weights[2;3,1] is" in run("heads.yaml", "sheet.yaml").stdout
+    found = json.loads(run("heads.yaml", "sheet.yaml", "-f", "json").stdout)
+    assert [entry["cell"] for stage in found["stages"] for entry in stage["entries"]] == ["weights[2;3,1]"]
+
+
 def test_json_of_one_sheet_and_of_none(folder):
     result = run("p.yaml", "bob.yaml", "-f", "json")
     assert result.exit_code == 1

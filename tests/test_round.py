@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from test_published import keys_of, printed
@@ -10,6 +12,8 @@ from attncli import AttncliError, Problem, compute, load
 from attncli.explain import explain
 from attncli.ops import rounded
 from attncli.rendering.arithmetic import Words, steps
+from attncli.rendering.formats import FORMATS, Options
+from attncli.rendering.views import View, choose
 
 
 def as_printed(array, texts):
@@ -133,3 +137,17 @@ def test_a_senseless_option(capsys):
         "error: --round takes a number of decimals, not 'two'\n"
         "  Write --round 2, or --round weights=2 for one stage alone.\n"
     )
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "latex", "html"])
+def test_rounded_stages_are_shown_with_the_decimals_that_they_are_rounded_to(format):
+    result = compute(load("three-tokens", "round={weights: 2, outputs: 5}"))  # weights of query 1: 0.25, 0.25, 0.50
+    stream = io.BytesIO()
+    FORMATS[format].write(View(result, choose(result.problem, ["scaled_scores", "weights"])), Options(), stream)
+    text = stream.getvalue().decode()
+    assert "0.7071" in text
+    assert "0.50" in text
+    assert "0.500" not in text
+    stream = io.BytesIO()
+    FORMATS[format].write(View(result, choose(result.problem, ["weights"])), Options(digits=3), stream)
+    assert "0.500" in stream.getvalue().decode()

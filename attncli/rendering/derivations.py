@@ -17,7 +17,7 @@ from attncli.errors import AttncliError
 from attncli.explain_inputs import spoken
 from attncli.rendering.arithmetic import Plain, Step, Tex, Words, steps
 from attncli.rendering.labels import can_show, visible
-from attncli.rendering.numbers import DIGITS
+from attncli.rendering.numbers import decimals
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
@@ -125,8 +125,7 @@ class Screen:
         screen = options.screen
         self.problem, self.options, self.encoding = problem, options, screen.encoding
         kind = Words if can_show(_SYMBOLS, screen.encoding) else Plain
-        digits = DIGITS if options.digits is None else options.digits
-        self.style = kind(digits, options.full, _eps(problem))
+        self.style = kind(decimals(options.digits), options.full, _eps(problem))
         self.width = WIDEST if screen.width is None else max(screen.width, 20)
 
     def lines(self, derivation: Derivation, alone: bool = True) -> list[str]:
@@ -282,7 +281,7 @@ class Equations:
     """Writes derivations as aligned equations, for LaTeX or (with ``newline``) for Markdown's mathematics."""
 
     def __init__(self, problem: Problem, options: Options, newline: str = r"\\") -> None:
-        digits = DIGITS if options.digits is None else options.digits
+        digits = decimals(options.digits)
         self.problem, self.newline = problem, newline
         self.style = Tex(digits, options.full, _eps(problem))
 

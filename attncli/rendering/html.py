@@ -19,7 +19,7 @@ import numpy as np
 from attncli import notation
 from attncli.rendering.captions import in_force
 from attncli.rendering.labels import one_line, visible
-from attncli.rendering.numbers import DIGITS
+from attncli.rendering.numbers import decimals
 from attncli.rendering.writeup import Section, Sheet, gaps, number, picked, sections
 
 if TYPE_CHECKING:
@@ -36,11 +36,10 @@ STEPS = 12
 
 def write(view: View, options: Options, stream: Stream) -> None:
     """The writer of ``-f html``."""
-    digits = DIGITS if options.digits is None else options.digits
-    stream.write(html(view, digits, options.full).encode())
+    stream.write(html(view, options.digits, options.full).encode())
 
 
-def html(view: View, digits: int = DIGITS, full: bool = False) -> str:
+def html(view: View, digits: int | None = None, full: bool = False) -> str:
     """The selected stages as a page; before all stages of a problem, what is given.
 
     ``digits`` decimals; ``full`` shows long matrices whole.
@@ -49,7 +48,7 @@ def html(view: View, digits: int = DIGITS, full: bool = False) -> str:
 
     shown = sections(view, full)
     cells = [sheet.cell(i, j) for section in shown for sheet in section.sheets for i, j in _places(sheet, full)]
-    done = work(view.result, cells, digits)
+    done = work(view.result, cells, decimals(digits))
     style, script = _asset("page.css") + _shades(), _asset("page.js")
     title = escape(one_line(view.problem.title or "Attention, stage by stage"))
     flow = ['<div class="flow">', *(tables(section, digits, full) for section in shown), "</div>"]
@@ -133,10 +132,14 @@ def _anchor(section: Section) -> str:
 
 
 def tables(
-    section: Section, digits: int, full: bool = False, cell: Callable[..., str] | None = None, ids: bool = True
+    section: Section,
+    digits: int | None = None,
+    full: bool = False,
+    cell: Callable[..., str] | None = None,
+    ids: bool = True,
 ) -> str:
     """A section with its tables, each number shaded by its size; ``cell`` writes a number in another way."""
-    anchor = _anchor(section)
+    anchor, digits = _anchor(section), decimals(digits, section.decimals)
     formula = f'<p class="formula">{notation.mathml(section.equation)}</p>'
     parts = [
         f'<section aria-labelledby="{anchor}">' if ids else "<section>",

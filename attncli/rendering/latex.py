@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from attncli import notation
 from attncli.rendering.captions import in_force
 from attncli.rendering.labels import one_line, visible
-from attncli.rendering.numbers import DIGITS
+from attncli.rendering.numbers import decimals
 from attncli.rendering.writeup import Section, gaps, number, picked, sections
 
 if TYPE_CHECKING:
@@ -65,13 +65,12 @@ _WORD = r"\providecommand{\attnword}[3]{\texttt{#2}}% the word, its code points 
 
 def write(view: View, options: Options, stream: Stream) -> None:
     """The writer of ``-f latex``: a fragment, or a document of its own with ``--standalone``."""
-    digits = DIGITS if options.digits is None else options.digits
-    text = latex(view, digits, options.full, options.standalone, options if options.work else None)
+    text = latex(view, options.digits, options.full, options.standalone, options if options.work else None)
     stream.write(text.encode())
 
 
 def latex(
-    view: View, digits: int = DIGITS, full: bool = False, standalone: bool = False, work: Options | None = None
+    view: View, digits: int | None = None, full: bool = False, standalone: bool = False, work: Options | None = None
 ) -> str:
     """The selected stages as LaTeX: a fragment for a document that uses amsmath, or a whole document.
 
@@ -151,7 +150,8 @@ def _words(problem: Problem, standalone: bool) -> Iterator[str]:
     yield f"{escaped('; '.join(in_force(problem)))}."
 
 
-def _section(section: Section, digits: int, full: bool) -> Iterator[str]:
+def _section(section: Section, digits: int | None, full: bool) -> Iterator[str]:
+    digits = decimals(digits, section.decimals)
     said = f"${notation.latex(section.equation)}$, ${notation.latex(section.shape)}$."
     yield rf"\paragraph{{{escaped(section.name)}}} {said} {escaped(section.sentence)}"
     for sheet in section.sheets:

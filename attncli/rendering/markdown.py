@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attncli import notation
 from attncli.rendering.captions import in_force
 from attncli.rendering.labels import one_line, visible
-from attncli.rendering.numbers import DIGITS
+from attncli.rendering.numbers import decimals
 from attncli.rendering.writeup import Section, Sheet, gaps, number, picked, sections
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ _STARTS_A_BLOCK = re.compile(r"(?P<number>\d*)(?P<mark>[-+=.)])")
 
 def write(view: View, options: Options, stream: Stream) -> None:
     """The writer of ``-f markdown``."""
-    digits = DIGITS if options.digits is None else options.digits
-    stream.write(markdown(view, digits, options.full, options if options.work else None).encode())
+    stream.write(markdown(view, options.digits, options.full, options if options.work else None).encode())
 
 
-def markdown(view: View, digits: int = DIGITS, full: bool = False, work: Options | None = None) -> str:
+def markdown(view: View, digits: int | None = None, full: bool = False, work: Options | None = None) -> str:
     """The selected stages as Markdown; before all stages of a problem, what is given.
 
     ``digits`` decimals; ``full`` shows long matrices whole; ``work`` adds each stage's arithmetic.
@@ -83,13 +82,13 @@ def _head(view: View) -> Iterator[str]:
     yield escaped("; ".join(in_force(problem)))
 
 
-def _section(section: Section, digits: int, full: bool) -> Iterator[str]:
+def _section(section: Section, digits: int | None, full: bool) -> Iterator[str]:
     yield f"## {escaped(section.name)}"
     yield f"{formula(section.equation)}, {formula(section.shape)}. {escaped(section.sentence)}"
     for sheet in section.sheets:
         if sheet.batch:
             yield f"{sheet.words[0].upper()}{sheet.words[1:]}:"
-        yield table(sheet, digits, full)
+        yield table(sheet, decimals(digits, section.decimals), full)
         if words := "" if full else gaps(sheet, MOST_ROWS, MOST_COLUMNS):
             yield f"*{words}; `--full` shows all.*"
     if section.left_out:

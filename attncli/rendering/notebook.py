@@ -11,7 +11,6 @@ from attncli.rendering.captions import in_force
 from attncli.rendering.formats import Options, Screen
 from attncli.rendering.html import STEPS, shade_of, tables
 from attncli.rendering.labels import one_line
-from attncli.rendering.numbers import DIGITS
 from attncli.rendering.views import View
 from attncli.rendering.writeup import Sheet, number, stage_section
 
@@ -27,7 +26,7 @@ def page(result: Result) -> str:
     parts = [f"<p><strong>{escape(one_line(result.problem.title))}</strong></p>"] if result.problem.title else []
     parts.append(f"<p>{escape('; '.join(in_force(result.problem)))}</p>")
     parts += [f"<p>{escape(one_line(note))}</p>" for note in result.notes]
-    parts += [tables(stage_section(view, name), DIGITS, cell=_cell, ids=False) for name in view.stages]
+    parts += [tables(stage_section(view, name), cell=_cell, ids=False) for name in view.stages]
     return "\n".join(["<div>", *parts, "</div>"])
 
 

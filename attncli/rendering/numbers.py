@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 DIGITS = 4
 """Decimals of what isn't whole, unless ``-d`` says otherwise."""
 
+
+def decimals(asked: int | None, rounded: int | None = None) -> int:
+    """How many decimals are shown: as many as are asked for, else as the numbers are rounded to, else `DIGITS`."""
+    return next(count for count in (asked, rounded, DIGITS) if count is not None)
+
+
 LARGEST = 1e15
 """From here on a number is shown with a power of ten; a double's neighbours lie an eighth apart and more."""
 

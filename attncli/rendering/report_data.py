@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attncli import cells
 from attncli.classroom import Row
-from attncli.diagnosis import person_index
 from attncli.names import STAGE_NAMES
 from attncli.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 
 if TYPE_CHECKING:
     from attncli.mistakes import Mistake
+    from attncli.problem import Problem
     from attncli.rendering.formats import Options, Stream
 
 
@@ -27,7 +28,7 @@ def as_dict(row: Row) -> dict[str, Any]:
         "sheet": row.sheet,
         "correct": row.correct,
         "first_wrong": None if report is None else report.first_wrong,
-        "stages": [] if report is None else [_stage(verdict, report.problem.columns) for verdict in report.stages],
+        "stages": [] if report is None else [_stage(verdict, report.problem) for verdict in report.stages],
         "explanations": [] if report is None else report.names,
         "sentences": [] if report is None else [list(one.sentences) for one in report.explanations],
         "convention": None if report is None else report.convention,
@@ -42,16 +43,16 @@ def as_dict(row: Row) -> dict[str, Any]:
     return data
 
 
-def _stage(verdict: StageVerdict, columns: bool) -> dict[str, Any]:
+def _stage(verdict: StageVerdict, problem: Problem) -> dict[str, Any]:
     data: dict[str, Any] = {
         "stage": verdict.stage,
         "verdict": verdict.verdict,
         "judged": verdict.judged,
         "wrong": verdict.wrong,
-        "entries": [_entry(entry, verdict, columns) for entry in verdict.entries()],
+        "entries": [_entry(entry, verdict, problem) for entry in verdict.entries()],
     }
     if (largest := verdict.largest) is not None:
-        data["largest"] = _entry(largest, verdict, columns)
+        data["largest"] = _entry(largest, verdict, problem)
     if verdict.note is not None:
         data["note"] = verdict.note
     if verdict.error is not None:
@@ -59,10 +60,18 @@ def _stage(verdict: StageVerdict, columns: bool) -> dict[str, Any]:
     return data
 
 
-def _entry(entry: Entry, verdict: StageVerdict, columns: bool) -> dict[str, Any]:
+def person_index(index: tuple[int, ...], shape: tuple[int, ...], columns: bool) -> list[int]:
+    """A 0-based canonical index as a person reads it: 1-based, batch and head only where there are several."""
+    lead = [i + 1 for i, size in zip(index[:-2], shape[:-2], strict=True) if size > 1]
+    row, column = index[-2] + 1, index[-1] + 1
+    return [*lead, column, row] if columns else [*lead, row, column]
+
+
+def _entry(entry: Entry, verdict: StageVerdict, problem: Problem) -> dict[str, Any]:
     assert verdict.right is not None
     data = {
-        "index": person_index(entry.index, verdict.right.shape, columns),
+        "cell": str(cells.shown(problem, verdict.stage, verdict.right.shape, entry.index)),
+        "index": person_index(entry.index, verdict.right.shape, problem.columns),
         "sheet": number(entry.sheet),
         "right": number(entry.right),
         "difference": number(entry.difference),

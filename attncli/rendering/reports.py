@@ -12,9 +12,9 @@ import numpy as np
 from rich.cells import cell_len
 from rich.text import Text
 
+from attncli import cells
 from attncli.check import CONVENTIONS, Report
 from attncli.classroom import Row
-from attncli.diagnosis import person_index
 from attncli.rendering.labels import can_show, visible
 from attncli.rendering.numbers import bands, shown
 from attncli.rendering.tables import Pen
@@ -146,8 +146,7 @@ def _name_entries(pen: ReportPen, report: Report, verdict: StageVerdict) -> None
 
 def _said(pen: ReportPen, report: Report, verdict: StageVerdict, entry: Entry) -> str:
     assert verdict.right is not None
-    index = person_index(entry.index, verdict.right.shape, report.problem.columns)
-    cell = f"{verdict.stage}[{','.join(map(str, index))}]"
+    cell = cells.shown(report.problem, verdict.stage, verdict.right.shape, entry.index)
     digits = _digits(verdict)
     text = f"{cell} is {_written(entry, digits)}, and should be {shown(entry.right, digits)}"
     if np.isfinite(entry.difference):
@@ -315,10 +314,10 @@ def _rounding(report: Report) -> Iterator[str]:
     is_dump = wrong.answer.stage.binary or wrong.answer.rule.is_tolerance
     if not is_dump and report.rounding is None:
         return
-    index = person_index(wrong.largest.index, wrong.right.shape, report.problem.columns)
+    cell = cells.shown(report.problem, wrong.stage, wrong.right.shape, wrong.largest.index)
     yield (
         f"The first stage that differs is {wrong.stage}; the largest difference there is "
-        f"{abs(wrong.largest.difference):.3g}, at {wrong.stage}[{','.join(map(str, index))}]."
+        f"{abs(wrong.largest.difference):.3g}, at {cell}."
     )
     if report.rounding is not None:
         yield f"That looks like rounding: {report.rounding} arithmetic differs as much in this problem."

@@ -12,7 +12,7 @@ from attncli.memory import said as bytes_in_words
 from attncli.rendering import captions
 from attncli.rendering.labels import one_line, plain, visible
 from attncli.rendering.numbers import aligned, bands
-from attncli.rendering.tables import Pen
+from attncli.rendering.tables import Pen, filled
 from attncli.spread import SATURATED
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def write(shown: tuple[Summary, Problem], options: Options, stream: Stream) -> N
         pen.console.print(Text(visible(one_line(summary.title), pen.encoding), "bold"))
     between = " · " if pen.symbols else " | "
     phrases = [_shown(pen, phrase) for phrase in captions.in_force(problem)]
-    for line in _packed(phrases, pen.console.width - 2 * GAP, between):
+    for line in filled(phrases, between, pen.console.width - 2 * GAP):
         _say(pen, line, "dim")
     for draw in (_sizes, _shapes, _parameters, _work, _mask, _statistics, _heads, _invariants, _warnings):
         draw(pen, summary, problem)
@@ -296,21 +296,19 @@ def _words(pen: Pen, rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -
                 pen.console.print(Text(" " * indent + line.rstrip()), soft_wrap=True, crop=False)
 
 
-def _packed(cells: Sequence[str], room: int, between: str = "  ") -> list[str]:
+def _packed(cells: Sequence[str], room: int) -> list[str]:
     """Cells side by side, as many on a line as fit; "=" stands between its neighbours.
 
     >>> _packed(["n", "=", "3", "queries"], 8)
     ['n = 3', 'queries']
     """
-    lines = list(cells[:1])
+    phrases = list(cells[:1])
     for cell in cells[1:]:
-        gap = " " if lines[-1].endswith("=") or cell.startswith("=") else between
-        if cell_len(lines[-1] + gap + cell) <= room:
-            lines[-1] += gap + cell
+        if phrases[-1].endswith("=") or cell.startswith("="):
+            phrases[-1] += f" {cell}"
         else:
-            lines[-1] += gap.rstrip()
-            lines.append(cell)
-    return lines
+            phrases.append(cell)
+    return filled(phrases, "  ", room)
 
 
 def _numbers(pen: Pen, names: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:

@@ -18,7 +18,7 @@ from rich.text import Text
 from attncli import ops
 from attncli.rendering import captions
 from attncli.rendering.labels import can_show, plain, visible
-from attncli.rendering.numbers import DIGITS, aligned, bands, kept, shown
+from attncli.rendering.numbers import aligned, bands, decimals, kept, shown
 from attncli.rendering.shades import shade
 from attncli.rendering.views import hidden_cells
 from attncli.stages import STAGES, Stage
@@ -51,7 +51,7 @@ class Pen:
         self.width = None if screen.width is None else max(screen.width, NARROWEST)
         self.encoding = screen.encoding
         self.symbols = can_show(_SYMBOLS, screen.encoding)
-        self.digits = DIGITS if options.digits is None else options.digits
+        self.digits = decimals(options.digits)
         self.rule = "─" if self.symbols else "-"
         self.cut_labels = False
         self._text = StringIO()
@@ -62,8 +62,9 @@ class Pen:
         """Our own words as this screen can show them."""
         return text if self.symbols else plain(text)
 
-    def number(self, number: float) -> str:
-        return shown(number, self.digits) if self.symbols else shown(number, self.digits, "inf", "-")
+    def number(self, number: float, digits: int | None = None) -> str:
+        digits = self.digits if digits is None else digits
+        return shown(number, digits) if self.symbols else shown(number, digits, "inf", "-")
 
     def statistic(self, number: float) -> str:
         """A sum with all its decimals: whether it is whole in its last bit depends on the order of the adding."""
@@ -118,14 +119,14 @@ def _draw_heading(pen: Pen, problem: Problem) -> None:
     if problem.title:
         pen.console.print(Text(visible(problem.title, pen.encoding), "bold"))
     between = " · " if pen.symbols else " | "
-    for line in _filled([pen.say(phrase) for phrase in captions.in_force(problem)], between, pen.width):
+    for line in filled([pen.say(phrase) for phrase in captions.in_force(problem)], between, pen.width):
         pen.console.print(Text(line, "dim"))
 
 
-def _filled(phrases: Sequence[str], between: str, width: int | None) -> list[str]:
+def filled(phrases: Sequence[str], between: str, width: int | None) -> list[str]:
     """Phrases side by side, as many on a line as fit; none is broken (but by rich, where it is longer than a line).
 
-    >>> _filled(["mask: none", "layout: rows", "float64"], " · ", 28)
+    >>> filled(["mask: none", "layout: rows", "float64"], " · ", 28)
     ['mask: none · layout: rows ·', 'float64']
     """
     lines = list(phrases[:1])
@@ -183,6 +184,7 @@ class Grid:
     def __init__(self, pen: Pen, problem: Problem, stage: Stage, matrix: Matrix) -> None:
         self.pen, self.problem, self.stage = pen, problem, stage
         self.numbers = matrix.numbers
+        self.digits = decimals(pen.options.digits, problem.decimals(stage.name))
         most = max(self.numbers.shape) if pen.options.full else MOST
         self.rows, self.cols = (kept(size, most, EDGE) for size in self.numbers.shape)
         self.hidden = hidden_cells(problem, stage.name, matrix)
@@ -209,7 +211,7 @@ class Grid:
                 dots = self.pen.say("…")
                 yield self._column("", [dots] * (len(self.rows) + 3 * down), [""] * (len(self.rows) + 3 * down), dots)
                 continue
-            texts = [self.pen.say("⋮") if i is None else self.pen.number(self.numbers[i, j].item()) for i in self.rows]
+            texts = [self.pen.say("⋮") if i is None else self._number(i, j) for i in self.rows]
             styles = ["" if i is None else self._style(i, j) for i in self.rows]
             if down:
                 texts += [self.pen.statistic(values[j].item()) for values in self.stats.values()]
@@ -219,6 +221,9 @@ class Grid:
             for name, values in self.stats.items():
                 texts = [self.pen.say("⋮") if i is None else self.pen.statistic(values[i].item()) for i in self.rows]
                 yield self._column("", texts, ["italic"] * len(texts), name)
+
+    def _number(self, i: int, j: int) -> str:
+        return self.pen.number(self.numbers[i, j].item(), self.digits)
 
     def _column(self, position: str, texts: list[str], styles: list[str], label: str) -> Column:
         cells = aligned(texts)

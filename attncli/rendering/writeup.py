@@ -75,6 +75,8 @@ class Section:
     shape: str
     sheets: tuple[Sheet, ...]
     left_out: str = ""
+    decimals: int | None = None
+    """To how many its numbers are rounded, where they are."""
 
     @property
     def sentence(self) -> str:
@@ -107,6 +109,7 @@ def stage_section(view: View, name: str, full: bool = False) -> Section:
         stage.meaning,
         shape,
         *_kept(sheets, count, full),
+        problem.decimals(name),
     )
 
 
