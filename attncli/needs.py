@@ -135,6 +135,10 @@ def _pairs(problem: Problem) -> Iterator[AttncliError]:
     if problem.mask_fill is not None and "mask" not in problem.keys:
         hint = "Give a mask, or drop mask_fill."
         yield AttncliError("mask_fill is put at hidden scores, and there is no mask", hint=hint, key="mask_fill")
+    with_heads = [name for name in problem.arrays if name in STARTS or name.startswith(("past_", "extra_"))]
+    if problem.per_head and not with_heads:
+        what = "per_head says how Q, K and V that are given are laid out, and none is given"
+        yield AttncliError(what, hint="Drop per_head; num_heads is the number of heads.", key="per_head")
 
 
 def _and(names: Sequence[str]) -> str:

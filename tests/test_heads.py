@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from forms import head_forms
 
-from attncli import AttncliError, Problem, compute
+from attncli import AttncliError, Problem, compute, load
 
 # h = 2, d_model = 2, d_k = 1, d_v = 2, n = 1: weights are 1, so every output is a value.
 LIST = {
@@ -98,6 +98,11 @@ def test_per_head_keeps_the_axes():
 def test_per_head_with_groups():
     result = compute(Problem(Q=np.zeros((4, 3, 2)), K=np.zeros((2, 1, 2)), V=[[[1]], [[9]]], per_head=True))
     assert result["outputs"][:, 0, 0].tolist() == [1, 1, 9, 9]
+
+
+def test_per_head_where_nothing_is_given_that_could_have_heads():
+    with pytest.raises(AttncliError, match="per_head says how Q, K and V that are given are laid out, and none is"):
+        load("three-tokens", "per_head=true")
 
 
 def test_per_head_without_a_head_axis():
