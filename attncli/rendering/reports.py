@@ -180,7 +180,7 @@ def _signed(number: float, digits: int) -> str:
 
 def _draw_matrices(pen: ReportPen, report: Report, verdict: StageVerdict) -> None:
     assert verdict.differs is not None
-    lead = sorted({tuple(int(i) for i in index[:-2]) for index in np.argwhere(verdict.differs)})
+    lead = [tuple(map(int, index)) for index in np.argwhere(verdict.differs.any(axis=(-2, -1)))]
     for place in lead[:FEW]:
         _draw_matrix(pen, report, verdict, place)
     if len(lead) > FEW:
