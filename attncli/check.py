@@ -5,7 +5,7 @@ A `Checker` holds a problem's right numbers and the chains of the known mistakes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -269,9 +269,7 @@ class Checker:
         wrong = [v for v in verdicts if v.verdict in (WRONG, CARRIED) and v.answer is not None]
         if not wrong or any(v.verdict == UNREADABLE for v in verdicts) or self.problem.dtype.kind != "f":
             return None
-        fine = all(_is_fine(verdict) for verdict in wrong)
-        dump = all(v.answer is not None and (v.answer.stage.binary or v.answer.rule.is_tolerance) for v in wrong)
-        for dtype in ["float32"] * (fine or dump) + ["float16"] * dump:
+        for dtype in possible_arithmetic(self.problem, wrong):
             errors = self._arithmetic_errors(dtype)
             if all(self._is_rounding(verdict, errors) for verdict in wrong) and _is_noise(wrong, self.key.eps):
                 return dtype
@@ -296,6 +294,15 @@ class Checker:
         return self._errors[dtype]
 
 
+def possible_arithmetic(problem: Problem, verdicts: Sequence[StageVerdict]) -> list[str]:
+    """The smaller dtypes in which all of these stages may have been computed, as far as the sheet tells."""
+    answers = [verdict.answer for verdict in verdicts if verdict.answer is not None]
+    dump = all(answer.stage.binary or answer.rule.is_tolerance for answer in answers)
+    half = dump and (problem.dtype == np.float16 or all(answer.may_be_half for answer in answers))
+    fine = all(answer.finest >= 6 for answer in answers)
+    return ["float32"] * (fine or dump) + ["float16"] * half
+
+
 def _is_noise(verdicts: list[StageVerdict], eps: float) -> bool:
     """Whether many entries are a little off, as arithmetic leaves them, and not one or two."""
     off, judged = 0, 0
@@ -306,11 +313,6 @@ def _is_noise(verdicts: list[StageVerdict], eps: float) -> bool:
             off += int((size > eps * verdict.answer.largest).sum())
             judged += int((verdict.answer.judged & (verdict.right != 0) & np.isfinite(verdict.right)).sum())
     return off > judged / 5
-
-
-def _is_fine(verdict: StageVerdict) -> bool:
-    """Whether a stage is written finely enough to show the rounding of float32."""
-    return verdict.answer is not None and verdict.answer.finest >= 6
 
 
 def _farthest(one: Any, other: Any) -> float:

@@ -93,6 +93,11 @@ class Answer:
         """How far a number may be that was rounded; how far one that was cut; and how small that one may be."""
         return self.unit / 2 + self.noise, self.unit - self.noise, np.abs(self.value) - self.noise
 
+    @cached_property
+    def may_be_half(self) -> bool:
+        """Whether float16 arithmetic may have made these numbers: a text doesn't say; of a file, its numbers do."""
+        return not self.stage.binary or is_half(self.value)
+
     def agrees(self, right: Array) -> Array:
         """For each entry, whether it stands for the right number. Entries that aren't judged agree.
 
@@ -130,3 +135,17 @@ class Answer:
         """Whether the right numbers (of the judged entries) are all whole."""
         numbers = right[self.judged & np.isfinite(right)]
         return bool((np.abs(numbers - np.round(numbers)) <= self.noise).all())
+
+
+def is_half(array: Array) -> bool:
+    """Whether every number is one of float16 or every one is one of bfloat16, in whatever dtype they are kept.
+
+    >>> is_half(np.array([0.25, 65504.0])), is_half(np.array([0.1], np.float32))
+    (True, False)
+    """
+    numbers = array[np.isfinite(array)]
+    with np.errstate(over="ignore"):
+        if (numbers.astype(np.float16) == numbers).all():
+            return True
+        single = numbers.astype(np.float32)
+    return bool((single == numbers).all() and not (single.view(np.uint32) & 0xFFFF).any())

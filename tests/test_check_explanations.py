@@ -327,6 +327,31 @@ def test_a_dump_that_differs_by_rounding_is_said_to(dtype, rtol):
     assert report.rounding == dtype
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_noise_in_a_finer_dump_is_not_excused_by_float16(dtype):
+    random = np.random.default_rng(5)
+    stages = {name: np.array(value) for name, value in attend(HEADS).items()}
+    noisy = {name: (array + 1e-3 * random.normal(size=array.shape)).astype(dtype) for name, array in stages.items()}
+    report = check(Problem(**HEADS, dtype=dtype), noisy)
+    assert not report.correct
+    assert report.rounding is None
+    assert check(Problem(**HEADS, dtype=dtype), noisy, rtol=1e-9).rounding is None
+
+
+def bfloat16(array):
+    bits = np.asarray(array, np.float32).view(np.uint32)
+    return ((bits + 0x8000) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+
+
+@pytest.mark.parametrize("halved", [lambda array: array.astype(np.float16), bfloat16])
+@pytest.mark.parametrize("kept", [np.float32, np.float64])
+def test_halved_numbers_that_are_kept_in_a_larger_dtype_are_known_by_their_bits(halved, kept):
+    dump = {name: halved(np.array(value)).astype(kept) for name, value in attend(HEADS).items()}
+    report = check(Problem(**HEADS), dump, rtol=1e-5)
+    assert not report.correct
+    assert report.rounding == "float16"
+
+
 def test_a_dump_that_differs_by_a_bug_is_not_called_rounding():
     problem = Problem(**HEADS)
     from attncli import compute

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from attncli import cells
-from attncli.check import CONVENTIONS, Report
+from attncli.check import CONVENTIONS, Report, possible_arithmetic
 from attncli.classroom import Row
 from attncli.rendering.labels import can_show, visible
 from attncli.rendering.numbers import bands, shown
@@ -322,4 +322,5 @@ def _rounding(report: Report) -> Iterator[str]:
     if report.rounding is not None:
         yield f"That looks like rounding: {report.rounding} arithmetic differs as much in this problem."
     else:
-        yield "That is more than float32 or float16 arithmetic gives in this problem: it looks like a bug."
+        dtypes = " or ".join(possible_arithmetic(report.problem, [wrong]))
+        yield f"That is more than {dtypes} arithmetic gives in this problem: it looks like a bug."
