@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from math import prod
 from mmap import mmap
-from threading import local
+from threading import Event, local
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 FEW = 1 << 22
 """Up to so many scores in all, the arrays are kept whole: 32 MiB of float64."""
 
+EACH = 1 << 14
+"""Up to so many scores of each head, too: many small matrices are quicker together."""
+
 ROWS = 512
 """Queries of a block."""
 
@@ -35,6 +38,14 @@ AHEAD = 16
 
 Progress = Callable[[float], None]
 T = TypeVar("T")
+
+
+class Made(NamedTuple):
+    """A last stage; which rows (batch.., h, n) may attend to nothing; whether the mask hides anything at all."""
+
+    array: Array
+    empty: Array
+    hides: bool
 
 
 class Side(NamedTuple):
@@ -60,15 +71,21 @@ def fits(problem: Problem, wanted: Sequence[str]) -> bool:
         and problem.round is None
         and problem.score in ("scaled_dot", "dot", "general")
         and not set(problem.given) - {"Q", "K", "V"}
+        and problem.n * problem.m > EACH
         and prod(problem.batch) * problem.num_heads * problem.n * problem.m > FEW
-        and all(np.isfinite(given.sum()) for given in problem.given.values())
+        and all(_is_finite(array) for array in (*problem.given.values(), *problem.parts.values()))
     )
 
 
-def compute_last(problem: Problem, name: str, progress: Progress | None = None) -> tuple[Array, Array]:
-    """One of the stages after the weights, and which rows (batch.., h, n) may attend to nothing.
+def _is_finite(array: Array) -> bool:
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(array.sum()) or (np.isfinite(array.min()) and np.isfinite(array.max())))
 
-    Returns (batch.., h, n, d_v) for outputs, (batch.., n, h·d_v) for concat, (batch.., n, d_out) for multihead.
+
+def compute_last(problem: Problem, name: str, progress: Progress | None = None) -> Made:
+    """One of the stages after the weights.
+
+    Its array is (batch.., h, n, d_v) for outputs, (batch.., n, h·d_v) for concat, (batch.., n, d_out) for multihead.
     """
     p, h = problem, problem.num_heads
     assert p.d_v is not None
@@ -78,14 +95,14 @@ def compute_last(problem: Problem, name: str, progress: Progress | None = None) 
     if name == "multihead" and p.b_O is not None:
         result += p.b_O
     empty = np.zeros((*p.batch, h, p.n), bool)
-    blocks = prod(p.batch) * h * -(-p.n // ROWS)
+    blocks, hiding = prod(p.batch) * h * -(-p.n // ROWS), Event()
     with _workers() as workers:
-        jobs = _jobs(p, name, result, empty, workers)
+        jobs = _jobs(p, name, result, empty, hiding, workers)
         for done, job in enumerate(_under_way(jobs), 1):
             job.result()
             if progress:
                 progress(done / blocks)
-    return result, empty
+    return Made(result, empty, hiding.is_set())
 
 
 def _under_way(jobs: Iterator[Future[None]]) -> Iterator[Future[None]]:
@@ -98,7 +115,9 @@ def _under_way(jobs: Iterator[Future[None]]) -> Iterator[Future[None]]:
     yield from waiting
 
 
-def _jobs(problem: Problem, name: str, result: Array, empty: Array, workers: Workers) -> Iterator[Future[None]]:
+def _jobs(
+    problem: Problem, name: str, result: Array, empty: Array, hiding: Event, workers: Workers
+) -> Iterator[Future[None]]:
     """A job a block of rows of a head. The keys and values of the next group are made while this one's are in use."""
     p, own = problem, local()  # each worker's memory for the scores of a block
     groups = [(entry, group) for entry in np.ndindex(p.batch) for group in range(p.num_kv_heads)]
@@ -112,7 +131,7 @@ def _jobs(problem: Problem, name: str, result: Array, empty: Array, workers: Wor
             for start in range(0, p.n, ROWS):
                 rows, before = slice(start, min(start + ROWS, p.n)), turns.get((entry, start))
                 job = workers.submit(
-                    _quietly, _block, p, entry, head, rows, side, own, put, empty[(*entry, head)], before
+                    _quietly, _block, p, entry, head, rows, side, own, put, empty[(*entry, head)], hiding, before
                 )
                 turns[entry, start] = job
                 yield job
@@ -127,9 +146,9 @@ def _quietly(job: Callable[..., T], *args: Any) -> T:
 
 def _block(
     problem: Problem, entry: tuple[int, ...], head: int, rows: slice, side: Future[Side], own: local,
-    put: Callable[[slice, Array], None], empty: Array, before: Future[None] | None,
+    put: Callable[[slice, Array], None], empty: Array, hiding: Event, before: Future[None] | None,
 ) -> None:  # fmt: skip
-    """Some query rows of one head; ``empty`` (n,) is told which may attend to nothing.
+    """Some query rows of one head; ``empty`` (n,) is told which may attend to nothing, ``hiding`` if a key is hidden.
 
     The head before it has its turn first, so that sums over heads are taken in the same order at each run.
     """
@@ -140,7 +159,7 @@ def _block(
     if not hasattr(own, "room"):
         own.room = _memory((ROWS, ops.KEYS), problem.dtype).reshape(-1)
     outputs, hidden = ops.attend(
-        Q, K, V, mask=_mask_of(problem, entry, head, rows), fill=problem.mask_fill, softcap=problem.softcap,
+        Q, K, V, mask=_mask_of(problem, entry, head, rows, hiding), fill=problem.mask_fill, softcap=problem.softcap,
         longest_key=longest_key, room=own.room,
     )  # fmt: skip
     if problem.empty_rows == "nan":
@@ -177,7 +196,7 @@ def _target(
     return add
 
 
-def _mask_of(problem: Problem, entry: tuple[int, ...], head: int, rows: slice) -> MaskOfKeys | None:
+def _mask_of(problem: Problem, entry: tuple[int, ...], head: int, rows: slice, hiding: Event) -> MaskOfKeys | None:
     """The mask of one batch entry and head, for some queries, by the keys that are asked for."""
     mask = problem.mask
     if mask is None:
@@ -191,8 +210,10 @@ def _mask_of(problem: Problem, entry: tuple[int, ...], head: int, rows: slice) -
         return part
 
     def of_keys(keys: slice) -> tuple[Array | None, Array | None]:
-        allowed, bias = mask.part(rows, keys)
-        return own(allowed), own(bias)
+        allowed, bias = map(own, mask.part(rows, keys))
+        if allowed is not None and not hiding.is_set() and not allowed.all():
+            hiding.set()
+        return allowed, bias
 
     return of_keys
 
@@ -213,24 +234,35 @@ def _side(problem: Problem, entry: tuple[int, ...], group: int) -> Side:
     """One group's K and V, the cached rows before them and the extra ones after them."""
     K, V = (_keys_or_values(problem, role, entry, group) for role in ("K", "V"))
     adds = problem.mask is not None and problem.mask.bias is not None
-    return Side(K, V, np.inf if adds else float(np.sqrt(np.einsum("ij,ij->i", K, K).max())))
+    longest = float(np.sqrt(np.einsum("ij,ij->i", K, K).max()))
+    return Side(K, V, longest if not adds and ops.is_moderate(V) else np.inf)
 
 
 def _keys_or_values(problem: Problem, role: str, entry: tuple[int, ...], group: int) -> Array:
     """One group's K or V, (m, width), made some rows at a time."""
-    past, extra = (problem.parts.get(f"{part}_{role}") for part in ("past", "extra"))
+    past, extra = (_part(problem, f"{part}_{role}", entry, group) for part in ("past", "extra"))
     if role in problem.given and past is None and extra is None:
         return _rows(problem, role, entry, group)
     made = _memory((problem.m, (problem.d_k if role == "K" else problem.d_v) or 0), problem.dtype)
     own = slice(problem.past, problem.m - problem.extra)
     if past is not None:
-        made[: own.start] = _entry(past, entry, 3)[group]
+        made[: own.start] = past
     if extra is not None:
-        made[own.stop :] = _entry(extra, entry, 3)[group]
+        made[own.stop :] = extra
     for first in range(own.start, own.stop, ROWS):
         rows = slice(first - own.start, min(first + ROWS, own.stop) - own.start)
         made[own.start + rows.start : own.start + rows.stop] = _rows(problem, role, entry, group, rows)
     return made
+
+
+def _part(problem: Problem, name: str, entry: tuple[int, ...], group: int) -> Array | None:
+    """One group's cached or extra rows; those without a head axis, or with one of 1, serve all."""
+    part = problem.parts.get(name)
+    if part is None or part.ndim == 2:
+        return part
+    heads = _entry(part, entry, 3)
+    own: Array = heads[group if len(heads) > 1 else 0]
+    return own
 
 
 def _memory(shape: tuple[int, int], dtype: np.dtype[Any]) -> Array:

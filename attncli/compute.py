@@ -10,11 +10,11 @@ import numpy as np
 
 from attncli import ops
 from attncli.errors import AttncliError
-from attncli.memory import refuse_beyond_memory
+from attncli.memory import is_beyond_memory, refuse_beyond_memory
 from attncli.stages import LAST, SCORES, STAGES, Stage, is_present, needed, present, with_cache
 
 if TYPE_CHECKING:
-    from attncli.blocks import Progress
+    from attncli.blocks import Made, Progress
     from attncli.ops import Array
     from attncli.problem import Problem
     from attncli.rendering.notebook import Tables
@@ -80,12 +80,14 @@ def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Pro
 
 
 def _computed(problem: Problem, wanted: list[str], progress: Progress | None = None) -> Result:
+    order = _order(problem, wanted)
     if (blocks := _blocks(wanted)) and blocks.fits(problem, wanted):
         refuse_beyond_memory(problem, wanted)
-        array, empty = blocks.compute_last(problem, wanted[0], progress)
-        notes = _on_empty_rows(problem, empty) + _on_overflow(problem, wanted[0], array, empty)
-        return Result(problem, {wanted[0]: array}, (*problem.notes, *notes))
-    order = _order(problem, wanted)
+        last = blocks.compute_last(problem, wanted[0], progress)
+        overflows = _has_overflowed(problem, wanted[0], last)
+        if not overflows or is_beyond_memory(problem, order):
+            notes = _on_blocks(problem, wanted[0], last, overflows)
+            return Result(problem, {wanted[0]: last.array}, (*problem.notes, *notes))
     refuse_beyond_memory(problem, order)
     values: dict[str, Array] = {}
     notes = list(problem.notes)
@@ -204,12 +206,15 @@ def _notes_on(problem: Problem, name: str, values: Mapping[str, Array]) -> list[
         notes = [f"a number of the mask overflows {problem.dtype}, and is infinite in it"]
     mask = problem.mask if name == "masked_scores" else None
     if mask and mask.changes_nothing and not (mask.bands and problem.n == 1):  # a decoding step sees all: no news
-        return ["the mask changes nothing: every query may attend to every key"]
+        return [_CHANGES_NOTHING]
     last = next((score for score in SCORES if is_present(problem, score)), None)
     if name != last or not (problem.mask or problem.given):
         return notes
     array = array.astype(float) if problem.exact else array
     return notes + _on_empty_rows(problem, np.asarray(np.isneginf(array.max(axis=-1))))
+
+
+_CHANGES_NOTHING = "the mask changes nothing: every query may attend to every key"
 
 
 def _mask_overflows(problem: Problem) -> bool:
@@ -236,14 +241,25 @@ def _overflows(problem: Problem, name: str, array: Array, source: Array | None =
     return not (np.isfinite(array.max()) and np.isfinite(array.min()))
 
 
-def _on_overflow(problem: Problem, name: str, array: Array, empty: Array) -> list[str]:
-    """What is said where a stage that was made by blocks isn't finite, though all that went in is."""
-    excused = empty if name == "outputs" else empty.any(axis=-2)  # what may attend to nothing may be NaN
-    finite = np.isfinite(array.max(axis=-1)) & np.isfinite(array.min(axis=-1))
-    if (finite | excused).all():
-        return []
-    most = np.finfo(problem.dtype).max
-    return [f"numbers on the way to the {name} overflow {problem.dtype}, whose largest number is {most:.6g}"]
+def _has_overflowed(problem: Problem, name: str, last: Made) -> bool:
+    """Whether a stage that was made by blocks isn't finite, or a query sees nothing although no mask hides anything."""
+    nan = problem.empty_rows == "nan"
+    excused = False if not nan else last.empty if name == "outputs" else last.empty.any(axis=-2)
+    finite = np.isfinite(last.array.max(axis=-1)) & np.isfinite(last.array.min(axis=-1))
+    return not (finite | excused).all() or (problem.mask is None and bool(last.empty.any()))
+
+
+def _on_blocks(problem: Problem, name: str, last: Made, overflows: bool) -> list[str]:
+    """What a person should read beside a stage that was made by blocks; the same as where its stages are whole."""
+    if overflows:
+        most = np.finfo(problem.dtype).max
+        return [f"numbers on the way to the {name} overflow {problem.dtype}, whose largest number is {most:.6g}"]
+    mask, notes = problem.mask, []
+    if mask and _mask_overflows(problem):
+        notes = [f"a number of the mask overflows {problem.dtype}, and is infinite in it"]
+    if mask and mask.bias is None and not last.hides and not (mask.bands and problem.n == 1):
+        return [*notes, _CHANGES_NOTHING]
+    return notes + _on_empty_rows(problem, last.empty)
 
 
 def _on_empty_rows(problem: Problem, empty: Array) -> list[str]:

@@ -18,13 +18,25 @@ def bytes_of(problem: Problem, names: Iterable[str]) -> int:
     return sum(prod(STAGES[name].shape(problem)) * problem.dtype.itemsize for name in names)
 
 
+def needed_for(problem: Problem, names: Iterable[str]) -> int:
+    """What computing these stages takes, in bytes: their arrays, and the work on the largest of them."""
+    sizes = [bytes_of(problem, [name]) for name in names]
+    return sum(sizes) + 2 * max(sizes, default=0)
+
+
+def is_beyond_memory(problem: Problem, names: Iterable[str]) -> bool:
+    """Whether these stages take more than the memory that is free."""
+    free = available()
+    return free is not None and needed_for(problem, names) > free
+
+
 def refuse_beyond_memory(problem: Problem, names: Iterable[str]) -> None:
     """Raise AttncliError where the stages, and the work on the largest of them, exceed the memory that is free."""
     names = list(names)
-    sizes = [bytes_of(problem, [name]) for name in names]
-    need, free = sum(sizes) + 2 * max(sizes, default=0), available()
-    if free is None or need <= free:
+    free = available()
+    if free is None or not is_beyond_memory(problem, names):
         return
+    need = needed_for(problem, names)
     last = next((name for name in reversed(LAST) if is_present(problem, name)), None)
     hints = [f"{', '.join(names)} would all be held at once."]
     if last and names != [last]:

@@ -239,9 +239,9 @@ def attend(
     Exact: exponentials and their sums are gathered key block after key block, and what was gathered is made smaller
     where a later block has a row's new maximum (Milakov and Gimelshein, "Online normalizer calculation for softmax",
     2018). Where |q·k| ≤ |q| |k| (Cauchy–Schwarz, with ``longest_key`` the largest |k|) shows that no exponential
-    can overflow, maxima are not needed, and powers of 2 will do for powers of e. ``mask`` gives allowed and what is
-    added (or None) for a slice of the keys; ``longest_key`` must be infinite where something is added. ``room`` is
-    memory for len(Q) · KEYS scores.
+    gets large, maxima are not needed, and powers of 2 will do for powers of e. ``mask`` gives allowed and what is
+    added (or None) for a slice of the keys; ``longest_key`` must be infinite where something is added, or where V
+    isn't moderate. ``room`` is memory for len(Q) · KEYS scores.
 
     Q (rows, d_k), K (m, d_k), V (m, d_v)  ->  (rows, d_v), and which rows may attend to nothing (rows)
 
@@ -285,9 +285,17 @@ def attend(
 
 
 def _is_tame(Q: Array, longest_key: float) -> bool:
-    """Whether every score lies within ±60, so that exp stays a normal number even in float32."""
+    """Whether every score lies within ±60 (±40 in float32), so that exp stays far from the ends of the numbers."""
     longest_query = float(np.sqrt(np.einsum("ij,ij->i", Q, Q).max()))
-    return longest_query * longest_key <= 60
+    most = min(60.0, 0.45 * float(np.log(float(np.finfo(Q.dtype).max))))
+    return longest_query * longest_key <= most
+
+
+def is_moderate(V: Array) -> bool:
+    """Whether V's entries, but for zeros, stay far from the ends of the numbers when they are multiplied by e^±40."""
+    size = np.abs(V)
+    largest = float(np.finfo(V.dtype).max) ** 0.4
+    return bool(size.max() <= largest and np.where(size == 0, 1, size).min() >= 1 / largest)
 
 
 @cache

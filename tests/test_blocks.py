@@ -55,21 +55,82 @@ def test_blocks_agree_with_the_whole_arrays(case: str, stage: str, monkeypatch: 
         with pytest.raises(AttncliError, match=f"no {stage}"):
             compute(problem, [stage])
         return
-    monkeypatch.setattr(blocks, "FEW", 0)
-    monkeypatch.setattr(blocks, "ROWS", 16)
-    monkeypatch.setattr(ops, "KEYS", 8)
+    by_small_blocks(monkeypatch)
     assert blocks.fits(problem, [stage])
     by_blocks = compute(problem, [stage])
     np.testing.assert_allclose(by_blocks.rows[stage], whole.rows[stage], rtol=1e-12, atol=1e-12)
     assert by_blocks.notes == whole.notes
 
 
+EYE = [[1.0]]
+HUGE = np.full((8, 1), 1e30)
+AGREEING = {
+    "extra keys without a head axis": {
+        "Q": normal(2, 3, 4), "K": normal(2, 3, 4), "V": normal(2, 3, 4), "per_head": True, "extra_K": normal(2, 4),
+        "extra_V": normal(2, 4),
+    },
+    "the same with a batch as long": {
+        "Q": normal(2, 3, 5, 4), "K": normal(2, 3, 5, 4), "V": normal(2, 3, 5, 4), "per_head": True,
+        "extra_K": normal(2, 4), "extra_V": normal(2, 4),
+    },
+    "a hidden cached key of NaN": {
+        "Z": EYE, "W_Q": EYE, "W_K": [[0.0]], "W_V": [[2.0]], "past_K": EYE, "past_V": [[np.nan]],
+        "mask": {"keep": [[0, 1]]},
+    },
+    "V overflows behind the mask": {
+        "Z": [[1.0], [1e30]], "W_Q": EYE, "W_K": [[0.0]], "W_V": [[1e30]], "mask": "causal", "dtype": "float32",
+    },
+    "a large score and a large V": {"Q": [[50.0]], "K": EYE, "V": [[1e20]], "dtype": "float32"},
+    "a low score and a small V": {"Q": [[-50.0]], "K": EYE, "V": [[1e-20]], "dtype": "float32"},
+    "a softcap near the largest number": {"Q": EYE, "K": [[1.0], [2.0]], "V": [[1.0], [2.0]], "softcap": 1.5e308},
+    "a softcap near the smallest": {"Q": EYE, "K": [[0.0], [2.0]], "V": [[1.0], [2.0]], "softcap": 1e-310},
+    "scores that overflow": {"Z": HUGE, "W_Q": EYE, "W_K": EYE, "W_V": EYE, "dtype": "float32"},
+    "scores that overflow to -inf": {
+        "Z": HUGE, "W_Q": EYE, "W_K": [[-1e5]], "W_V": [[1e-30]], "dtype": "float32", "empty_rows": "error",
+    },
+    "sums over heads that overflow on the way": {
+        "Z": np.ones((2, 1)), "W_Q": [[1.0, 1.0]], "W_K": [[1.0, 1.0]], "W_V": [[1e19, 1e19]],
+        "W_O": [[3e19], [-3e19]], "b_O": [3e38], "num_heads": 2, "dtype": "float32",
+    },
+    "a mask that changes nothing": {"Q": EYE * 2, "K": EYE * 2, "V": EYE * 2, "mask": {"window": 5}},
+    "a mask_fill that overflows": {
+        "Q": EYE * 2, "K": EYE * 2, "V": EYE * 2, "mask": "causal", "mask_fill": -1e39, "dtype": "float32",
+    },
+    "an empty head beside one that overflows": {
+        "Z": np.ones((2, 1)), "W_Q": [[1.0, 1.0]], "W_K": [[1.0, 1.0]], "W_V": [[1e30, 1e30]], "W_O": [[1.0], [1e30]],
+        "num_heads": 2, "dtype": "float32", "mask": {"keep": [[[0, 0], [0, 0]], [[1, 1], [1, 1]]]},
+    },
+}  # fmt: skip
+"""What was wrong, or said otherwise, where only exponentials were thought of."""
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", AGREEING)
+def test_blocks_and_whole_arrays_agree_at_the_ends_of_the_numbers(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(**AGREEING[case])
+    last = "multihead" if "W_O" in AGREEING[case] else "outputs"
+    whole = compute(problem, ["weights", last] if last == "outputs" else None)
+    by_small_blocks(monkeypatch)
+    by_blocks = compute(problem, [last])
+    rtol = 1e-12 if problem.dtype == np.float64 else 1e-6
+    np.testing.assert_allclose(by_blocks.rows[last], whole.rows[last], rtol=rtol)
+    assert by_blocks.notes == whole.notes
+
+
+def by_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, size in ((blocks, "FEW", 0), (blocks, "EACH", 0), (blocks, "ROWS", 16), (ops, "KEYS", 8)):
+        monkeypatch.setattr(module, name, size)
+
+
 @pytest.mark.parametrize("stage", ["outputs", "multihead"])
-def test_an_overflow_on_the_way_is_said(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overflow_is_said_where_no_memory_is_left_to_find_its_stage(
+    stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problem = Problem(
         Z=[[1e30, 1.0], [1.0, 1.0]], W_Q=np.eye(2), W_K=np.eye(2), W_V=np.eye(2), W_O=np.eye(2), dtype="float32"
     )  # the score of query 1 and key 1 is 1e60
-    monkeypatch.setattr(blocks, "FEW", 0)
+    by_small_blocks(monkeypatch)
+    monkeypatch.setattr(memory, "available", lambda: memory.needed_for(problem, [stage]))
     result = compute(problem, [stage])
     assert np.isnan(result.rows[stage].reshape(2, 2)).all(axis=1).tolist() == [True, False]
     assert result.notes == (f"numbers on the way to the {stage} overflow float32, whose largest number is 3.40282e+38",)
