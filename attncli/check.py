@@ -171,7 +171,8 @@ class Checker:
         return not STAGES[name].on_request and name not in self.problem.given
 
     def _report(self, sheet: AnswerSheet, fitted: Fitted, verdicts: tuple[StageVerdict, ...]) -> Report:
-        return Report(sheet.name, self.problem, verdicts, rule=self.rule.words, required=self.required)
+        rule = self.rule.words([*fitted.answers.values(), *fitted.misfits.values()])
+        return Report(sheet.name, self.problem, verdicts, rule=rule, required=self.required)
 
     def _explained(self, report: Report, sheet: AnswerSheet, diagnosis: Diagnosis) -> Report:
         """The report with what explains the sheet: one mistake, another convention, or two mistakes."""

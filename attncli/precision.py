@@ -7,6 +7,7 @@ Expressions (1/3, sqrt(2)) are exact. Absolute and relative tolerances replace a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,14 +40,27 @@ class Rule:
     def is_tolerance(self) -> bool:
         return self.atol is not None or self.rtol is not None
 
-    @property
-    def words(self) -> str:
-        """The rule, as the report says it."""
-        if not self.is_tolerance:
-            return "each entry at the decimals it was written with, rounded or cut"
-        parts = [f"{self.atol:g}"] if self.atol else []
-        parts += [f"{self.rtol:g} of the right number"] if self.rtol else []
-        return "each entry within " + (" plus ".join(parts) or "0")
+    def words(self, answers: Iterable[Answer]) -> str:
+        """The rule, as the report of a sheet with these stages says it."""
+        if self.is_tolerance:
+            parts = [_short(self.atol)] if self.atol else []
+            parts += [f"{_short(self.rtol)} × |right|"] if self.rtol else []
+            return "each entry within " + (" + ".join(parts) or "0")
+        kinds = {str(answer.value.dtype) if answer.stage.binary else "" for answer in answers} or {""}
+        said = ["each entry at the decimals it was written with, rounded or cut"] if "" in kinds else []
+        said += [
+            f"each {dtype} entry within {_short(BINARY.get(dtype, BINARY['float64']))} × the largest of its stage"
+            for dtype in sorted(kinds - {""})
+        ]
+        return "; ".join(said)
+
+
+def _short(number: float) -> str:
+    """0.02 and 0.001, but 1e-5 and 1e20."""
+    if 1e-3 <= number < 1e6:
+        return f"{number:g}"
+    mantissa, _, exponent = f"{number:e}".partition("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
 
 
 class Answer:
@@ -120,7 +134,7 @@ class Answer:
         if self.rule.is_tolerance:
             room = (self.rule.atol or 0.0) + (self.rule.rtol or 0.0) * np.abs(right)
         else:
-            room = np.asarray(BINARY.get(str(self.value.dtype), 1e-9) * max(self.reach, 1e-300))
+            room = np.asarray(BINARY.get(str(self.value.dtype), BINARY["float64"]) * max(self.reach, 1e-300))
         return np.asarray((size <= room + self.noise) & np.isfinite(right))
 
     def _or_equal(self, agree: Array, right: Array) -> Array:

@@ -191,6 +191,40 @@ def test_an_absolute_and_a_relative_tolerance_add_up():
     assert verdict(EIGHTHS, "weights", [["0.128", "0.875"]], atol=1e-3, rtol=1e-2) == "wrong"
 
 
+@pytest.mark.parametrize(
+    ("tolerance", "said"),
+    [
+        ({"rtol": 1e-5}, "1e-5 × |right|"),
+        ({"rtol": 1e-4, "atol": 1e-6}, "1e-6 + 1e-4 × |right|"),
+        ({"atol": 0.02}, "0.02"),
+        ({"atol": 0.0, "rtol": 0.0}, "0"),
+        ({"atol": 1e20}, "1e20"),
+    ],
+)
+def test_a_tolerance_is_said_as_the_sum_that_it_is(tolerance, said):
+    assert check(EIGHTHS, {"weights": [["0.1", "0.9"]]}, **tolerance).rule == f"each entry within {said}"
+
+
+TEXT = "each entry at the decimals it was written with, rounded or cut"
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        ({"weights": np.float32([[0.125, 0.875]])}, "each float32 entry within 1e-5 × the largest of its stage"),
+        ({"weights": np.float16([[0.125, 0.875]])}, "each float16 entry within 0.01 × the largest of its stage"),
+        ({"weights": np.array([[0.125, 0.875]])}, "each float64 entry within 1e-9 × the largest of its stage"),
+        ({"weights": [["0.125", "0.875"]]}, TEXT),
+        (
+            {"weights": [["0.125", "0.875"]], "outputs": np.array([[0.125, 0.875]])},
+            f"{TEXT}; each float64 entry within 1e-9 × the largest of its stage",
+        ),
+    ],
+)
+def test_of_a_file_of_numbers_the_room_of_its_dtype_is_said(stages, said):
+    assert check(EIGHTHS, stages).rule == said
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_binary_sheets_are_read_at_the_precision_of_their_dtype(dtype):
     right = np.array([[0.125, 0.875]], dtype=dtype)
