@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING
 
 from attncli.compute import wanted_stages
 from attncli.errors import AttncliError
+from attncli.keys import KEYS
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
     from attncli.problem import Problem
 
 _CELL = re.compile(r"(?P<name>[A-Za-z]\w*)(?:\[(?P<inner>.*)\]|(?P<dotted>(?:\.[^.\[\]]+)+))?", re.DOTALL)
+_LIKE_A_CELL = re.compile(r"(?P<name>[A-Za-z]\w*)(?:(?:\.\w+)*[\[(].*|(?P<dotted>(?:\.[^./\\]+)+))", re.DOTALL)
+_SUFFIX = re.compile(r"\.(ya?ml|json|npy|npz|csv|tsv|txt)$")
 _PART = re.compile(
     r"\s*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<plain>[^,;]*?))\s*(?P<end>[,;]|\Z)", re.DOTALL
 )
@@ -73,8 +76,46 @@ def is_cell(text: str) -> bool:
         return False
     known = match["name"] in STAGES
     if match["dotted"]:
-        return known and not re.search(r"\.(ya?ml|json|npy|npz|csv|tsv|txt)$", text)
+        return known and not _SUFFIX.search(text)
     return known or match["inner"] is not None
+
+
+def seems_cell(text: str) -> bool:
+    """Whether a word that is no cell was probably meant as one: NAME.1.2, NAME[1,2], NAME(1,2) with any name.
+
+    >>> seems_cell("weigths.1.2"), seems_cell("weights(1,2)"), seems_cell("heads.1.W_Q[1,2]"), seems_cell("old.yaml")
+    (True, True, True, False)
+    """
+    match = _LIKE_A_CELL.fullmatch(text)
+    if match is None or not match["dotted"]:
+        return match is not None
+    return re.fullmatch(r"[\d.]+", match["dotted"]) is not None
+
+
+def refuse_no_stage(text: str) -> None:
+    """Raise where a person's text names no stage, with the one that is meant, or isn't written as a cell is."""
+    name = re.split(r"[\[.(]", text.strip(), maxsplit=1)[0]
+    if name in STAGES:
+        if found := re.fullmatch(r"\w+\((.*)\)", text.strip()):
+            hint = f"Write {name}[{found[1]}], or {name}.1.2 where the shell takes brackets for itself."
+            raise AttncliError(f"{text}: a cell is written in square brackets", hint=hint)
+        if _CELL.fullmatch(text.strip()) is None:
+            raise _no_cell(text)
+        return
+    known = f"The stages are {', '.join(STAGES)}."
+    if name in KEYS:
+        what = "an input" if KEYS[name].kind in ("matrix", "vector", "heads") else "a key of the problem"
+        raise AttncliError(f"{name} is {what}, and only cells of stages are explained", hint=known)
+    from attncli.suggestions import stage_meant
+
+    meant = stage_meant(name)
+    hints = (f"Did you mean {meant}?", known) if meant else (known,)
+    raise AttncliError(f"unknown stage {name!r}", hint=hints)
+
+
+def _no_cell(text: str) -> AttncliError:
+    hint = "A cell is written weights[1,3], weights.1.3, or with heads weights[2;1,3]."
+    return AttncliError(f"{text!r} is no cell", hint=hint)
 
 
 def stage_of(text: str) -> str:
@@ -90,8 +131,8 @@ def parse(text: str, problem: Problem, shape: Sequence[int] | None = None, head:
     """
     match = _CELL.fullmatch(text.strip())
     if match is None:
-        hint = "A cell is written weights[1,3], weights.1.3, or with heads weights[2;1,3]."
-        raise AttncliError(f"{text!r} is no cell", hint=hint)
+        raise _no_cell(text)
+    refuse_no_stage(text)
     name = wanted_stages(problem, [match["name"]])[0]
     frame = _Frame(problem, name, tuple(shape or STAGES[name].shape(problem)), text)
     if match["dotted"]:

@@ -1,5 +1,6 @@
 """The command `explain`: arguments in, one library call a cell, one writer."""
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,14 +104,32 @@ def _depth(text: str) -> int | None:
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """The words that name cells, and the rest: PROBLEM and KEY=VALUE."""
-    from attncli.cells import is_cell
+    from attncli.cells import is_cell, refuse_no_stage
 
     cells = [word for word in words if not is_assignment(word) and is_cell(word)]
     rest = [word for word in words if word not in cells]
+    for word in cells + _strays(rest):
+        refuse_no_stage(word)
     if not cells:
         hint = "Name a cell: weights[1,3], a row: outputs[1], or a stage: scores."
         raise AttncliError("explain what? No cell is named", hint=hint)
     return cells, rest
+
+
+def _strays(words: list[str]) -> list[str]:
+    """The words beside the cells that were probably meant as cells: they look so, or are no file where another is."""
+    from attncli.cells import seems_cell
+
+    words = [word for word in words if not is_assignment(word)]
+    unknown = [word for word in words if not _is_problem(word)]
+    plain = [word for word in unknown if word.isidentifier()] if len(unknown) < len(words) else []
+    return [word for word in unknown if seems_cell(word)] or plain
+
+
+def _is_problem(word: str) -> bool:
+    from attncli.examples import names
+
+    return word == "-" or os.path.lexists(word) or word in names()
 
 
 def register(app: typer.Typer) -> None:

@@ -83,6 +83,41 @@ def test_a_wrong_usage_says_how_to_mend_it(attncli, words, message):
     assert err.startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("weigths.1.2", "unknown stage 'weigths'\n  Did you mean weights?\n"),
+        ("weigths(1,2)", "unknown stage 'weigths'\n  Did you mean weights?\n"),
+        ("weigths", "unknown stage 'weigths'\n  Did you mean weights?\n"),
+        ("A.1.2", "unknown stage 'A'\n  Did you mean weights?\n"),
+        ("S", "unknown stage 'S'\n  Did you mean scores?\n"),
+        ("O[1]", "unknown stage 'O'\n  Did you mean outputs?\n"),
+        ("nosuch.1.2", "unknown stage 'nosuch'\n  The stages are Q, K, V, scores, "),
+        ("Z.1.1", "Z is an input, and only cells of stages are explained\n  The stages are Q, K, V, "),
+        ("W_Q[1,1]", "W_Q is an input, and only cells of stages are explained\n"),
+        ("heads.1.W_Q[1,1]", "heads is an input, and only cells of stages are explained\n"),
+        ("mask[1,1]", "mask is a key of the problem, and only cells of stages are explained\n"),
+        ("weights(1,2)", "weights(1,2): a cell is written in square brackets\n  Write weights[1,2], or weights.1.2 "),
+        ("weights[1", "'weights[1' is no cell\n  A cell is written weights[1,3], "),
+    ],
+)
+def test_a_word_that_was_meant_as_a_cell_is_told_so_beside_others_and_alone(attncli, word, message):
+    for beside in ([], ["scores[1,1]"]):
+        code, out, err = attncli("explain", "three-tokens", *beside, word)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"error: {message}")
+
+
+def test_a_file_that_looks_like_a_cell_is_a_file(attncli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("A.1.2", "weigths"):
+        (tmp_path / name).write_text("Q: [[1]]\nK: [[2]]\nscore: dot\n")
+        assert attncli("explain", name, "scores[1,1]")[:2] == (
+            0,
+            "scores[1,1] = q₁ · k₁ = 1·2 = 2\n  uses Q[1,1], K[1,1]\n",
+        )
+
+
 def test_notes_go_to_standard_error(attncli):
     code, out, err = attncli(
         "explain", "three-tokens", "weights[2,1]", "mask={keep: [[1,1,1],[0,0,0],[1,1,1]]}", "-f", "json"
