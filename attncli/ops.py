@@ -293,9 +293,12 @@ def _is_tame(Q: Array, longest_key: float) -> bool:
 
 def is_moderate(V: Array) -> bool:
     """Whether V's entries, but for zeros, stay far from the ends of the numbers when they are multiplied by e^±40."""
-    size = np.abs(V)
     largest = float(np.finfo(V.dtype).max) ** 0.4
-    return bool(size.max() <= largest and np.where(size == 0, 1, size).min() >= 1 / largest)
+    for first in range(0, len(V), KEYS):
+        size = np.abs(V[first : first + KEYS])
+        if not (size.max() <= largest and np.where(size == 0, 1, size).min() >= 1 / largest):
+            return False
+    return True
 
 
 @cache
