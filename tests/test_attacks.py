@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -120,7 +121,7 @@ def test_a_sheet_of_question_marks_is_no_answer() -> None:
 @pytest.mark.parametrize("option", ["--atol=nan", "--rtol=nan", "--atol=inf", "--rtol=1e400", "--follow-through=nan"])
 def test_tolerances_are_finite(option: str) -> None:
     said = refused("check", THREE, "expect.Q=[[1,0],[0,1],[1,1]]", option)
-    assert "takes a finite number" in said
+    assert re.search("takes a finite number|should be (greater|less) than", said)  # ours, or that of a newer typer
 
 
 # What the numbers do, said on standard error
