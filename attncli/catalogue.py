@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass, field, replace
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -167,7 +167,25 @@ class Catalogue:
             return []
         return self._near_of(name, stage, pairs, answer)
 
+    def _make_joint(self, stage: str) -> Iterable[Candidate]:
+        """Pairs of mistakes at this one stage: one made around the wrong formula of the other."""
+        ways = [c for c in self.table() if list(c.changes) == [stage] and not c.silent]
+        for outer, inner in product(ways, ways):
+            mistake, variant = outer.parts[0]
+            if variant.around is not None and inner.parts[0][1].around is None:
+                wrong = variant.around(inner.changes[stage])
+                pair = Candidate((*inner.parts, (mistake, replace(variant, changes={stage: wrong}))))
+                if self._make(pair) and self._is_new(pair, outer, inner, stage):
+                    yield pair
+
+    def _is_new(self, pair: Candidate, one: Candidate, other: Candidate, stage: str) -> bool:
+        """Whether two mistakes give a stage that neither gives alone."""
+        alone = [single.values[stage] for single in (one, other) if stage in single.values]
+        return stage in pair.values and not any(self._same(pair.values[stage], array) for array in alone)
+
     def _make_pairs(self, stage: str, hidden: frozenset[str]) -> Iterable[Candidate]:
+        for joint in sorted(hidden, key=self.key.order.index):
+            yield from (pair for pair in self._make_joint(joint) if stage in pair.values)
         ways = [c for c in self.table() if not c.silent and set(c.changes) <= hidden and stage in c.values]
         if self.size * len(ways) ** 2 / 2 > 200 * MANY:
             return

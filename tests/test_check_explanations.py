@@ -168,6 +168,38 @@ def test_two_mistakes_at_once_are_named_from_the_last_stage_alone(names):
     assert sorted(names) in [sorted(found) for found in report.names]
 
 
+def by_columns(scores):
+    return [rows(softmax, S.T).T for S in scores]
+
+
+AT_ONE_STAGE = {
+    ("softmax_columns", "mask_after_softmax"): lambda k: [
+        np.where(k["allowed"], A, 0.0) for A in by_columns(k["scaled_scores"])
+    ],
+    ("softmax_base_2", "mask_after_softmax"): lambda k: [
+        np.where(k["allowed"], rows(lambda row: 2.0**row / (2.0**row).sum(), S), 0.0) for S in k["scaled_scores"]
+    ],
+    ("softmax_columns", "mask_left_out"): lambda k: by_columns(k["scaled_scores"]),
+    ("softmax_columns", "unscaled"): lambda k: by_columns([np.where(k["allowed"], S, -np.inf) for S in k["scores"]]),
+}
+
+
+@pytest.mark.parametrize("names", AT_ONE_STAGE)
+@pytest.mark.parametrize("keys", [CAUSAL, {**HEADS, "mask": "causal"}])
+def test_two_mistakes_at_one_stage_are_named(names, keys):
+    wrong = attend(keys, {"weights": AT_ONE_STAGE[names]})
+    assert check(Problem(**keys), sheet(wrong, 4)).names == [list(names)]
+    assert list(names) in check(Problem(**keys), sheet(wrong, 6, ("weights",))).names
+
+
+def test_two_mistakes_at_one_stage_in_columns():
+    keys = {"Z": [[1, 0, 1], [0, 1, -1]], "W_Q": [[1, 1], [0, 2]], "W_K": [[2, 0], [1, 1]], "W_V": [[1, 2], [3, 0]]}
+    scores = np.array([[2, 4, -2], [0, 2, -2], [2, 2, 0]]) / np.sqrt(2)  # keys by queries
+    weights = np.triu(rows(softmax, scores))  # the softmax along each row, over the queries; then the mask
+    report = check(Problem(**keys, layout="columns", mask="causal"), sheet({"weights": weights}, 4))
+    assert report.names == [["softmax_columns", "mask_after_softmax"]]
+
+
 def test_an_equivalent_single_mistake_does_not_hide_the_pair():
     keys, wrong = PAIRS["mask_left_out", "unscaled"]
     names = check(Problem(**keys), sheet(attend(keys, wrong), 6, ("outputs",))).names

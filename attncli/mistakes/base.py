@@ -38,12 +38,14 @@ class Variant:
     """One way of making a mistake: the stages that it replaces.
 
     ``detail`` says which of several ways it is ("b_K", "head 2 has head 1's numbers"). ``shown_only``: what was
-    written is wrong, but later stages were computed from the right numbers.
+    written is wrong, but later stages were computed from the right numbers. ``around`` makes the mistake with any other
+    formula of its one stage, where that makes sense: with a wrong one, two mistakes meet at the same stage.
     """
 
     changes: Changes
     detail: str = ""
     shown_only: bool = False
+    around: Callable[[Wrong], Wrong] | None = field(repr=False, default=None)
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,16 @@ def before_mask(values: Values) -> Array:
 def before_softmax(values: Values) -> Array:
     """The scores that the softmax is taken of."""
     return first(values, *SCORES)
+
+
+def plain_softmax(problem: Problem, values: Values) -> Array:
+    """The softmax as it should be."""
+    return ops.softmax(before_softmax(values))
+
+
+def softmax_of(scores: Callable[[Problem, Values], Array]) -> Callable[[Wrong], Wrong]:
+    """Any softmax, right or wrong, taken of other scores than those that it should be taken of."""
+    return lambda softmax: lambda problem, values: softmax(problem, {**values, SCORES[0]: scores(problem, values)})
 
 
 def without_hidden(scores: Array) -> Array:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import masks, ops
-from attncli.mistakes.base import Changes, Values, Variant, before_mask, before_softmax, row
+from attncli.mistakes.base import (
+    Changes,
+    Values,
+    Variant,
+    Wrong,
+    before_mask,
+    before_softmax,
+    plain_softmax,
+    row,
+    softmax_of,
+)
 from attncli.ops import Array
 
 if TYPE_CHECKING:
@@ -127,7 +137,8 @@ def _left_out(problem: Problem) -> Iterable[Variant]:
     """No mask at all, or one that is written down and not used."""
     yield Variant({"masked_scores": lambda p, v: before_mask(v)})
     if problem.mask is not None:
-        yield Variant({"weights": lambda p, v: ops.softmax(before_mask(v))}, "the weights are those of unmasked scores")
+        around = softmax_of(_unmasked)
+        yield Variant({"weights": around(plain_softmax)}, "the weights are those of unmasked scores", around=around)
 
 
 def _one_of_several(problem: Problem) -> Iterable[Variant]:
@@ -137,9 +148,22 @@ def _one_of_several(problem: Problem) -> Iterable[Variant]:
             yield Variant(variant.changes, f"mask {i + 1} of {len(specs)}")
 
 
-def _after_softmax(problem: Problem, values: Values) -> Array | None:
-    allowed = _allowed(problem)
-    return None if allowed is None else ops.softmax(before_mask(values)) * allowed
+def _unmasked(problem: Problem, values: Values) -> Array:
+    return before_mask(values)
+
+
+def _then_masked(softmax: Wrong) -> Wrong:
+    """A softmax, right or wrong, of the scores before the mask, and then the mask."""
+
+    def weights(problem: Problem, values: Values) -> Array | None:
+        allowed, made = _allowed(problem), softmax_of(_unmasked)(softmax)(problem, values)
+        return None if allowed is None or made is None else np.asarray(made * allowed)
+
+    return weights
+
+
+def _after_softmax(problem: Problem) -> Iterable[Variant]:
+    yield Variant({"weights": _then_masked(plain_softmax)}, around=_then_masked)
 
 
 def _as_number(number: float) -> Callable[[Problem, Values], Array | None]:
@@ -209,7 +233,8 @@ ROWS = (
     ),
     row(
         "mask_after_softmax", "weights", "the mask was applied after the softmax, and the rows don't sum to 1",
-        'softmax(S~) "where allowed", 0 "elsewhere"', "huggingface/pytorch-image-models#2236", _after_softmax,
+        'softmax(S~) "where allowed", 0 "elsewhere"', "huggingface/pytorch-image-models#2236",
+        variants=_after_softmax,
     ),
     row(
         "mask_as_zero", "masked_scores", "hidden scores were set to 0, not to −∞, and keep a weight of e⁰",

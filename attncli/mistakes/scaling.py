@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import ops
-from attncli.mistakes.base import Values, Variant, Wrong, before_softmax, fresh, row
+from attncli.mistakes.base import Values, Variant, Wrong, before_softmax, fresh, plain_softmax, row, softmax_of
 from attncli.ops import Array
 
 if TYPE_CHECKING:
@@ -30,12 +30,13 @@ def _unscaled(problem: Problem) -> Iterable[Variant]:
     """No scale at all, or scaled scores that are written down and not used."""
     yield Variant({"scaled_scores": lambda p, v: v["scores"]})
     if problem.is_scaled and problem.softcap is None and (problem.mask is None or problem.mask.bias is None):
-        yield Variant({"weights": _softmax_unscaled}, "the weights are those of unscaled scores")
+        around = softmax_of(_masked_unscaled)
+        yield Variant({"weights": around(plain_softmax)}, "the weights are those of unscaled scores", around=around)
 
 
-def _softmax_unscaled(problem: Problem, values: Values) -> Array:
+def _masked_unscaled(problem: Problem, values: Values) -> Array:
     hidden = np.isneginf(before_softmax(values))
-    return ops.softmax(np.where(hidden, -np.inf, values["scores"]))
+    return np.where(hidden, -np.inf, values["scores"])
 
 
 def _scaled_queries(problem: Problem) -> Iterable[Variant]:
