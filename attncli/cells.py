@@ -4,6 +4,7 @@
     weights[私,猫]       by token; quotes where a token has a comma: weights["a,b",2]
     weights[2;1,3]      head 2;  with a batch, its index first: weights[1;2;1,3]
     outputs[1]          token 1's vector: its row, or its column in ``layout: columns``
+    weights[1..3,2]     a range of rows, columns, or both;  V[1..3] is a range of tokens' vectors
     scores              the whole stage
 
 Indices count from 1 and are those of the matrix as it is shown.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attncli.compute import wanted_stages
@@ -24,8 +25,11 @@ from attncli.stages import STAGES
 if TYPE_CHECKING:
     from attncli.problem import Problem
 
-_CELL = re.compile(r"(?P<name>[A-Za-z]\w*)(?:\[(?P<inner>.*)\]|(?P<dotted>(?:\.[^.\[\]]+)+))?", re.DOTALL)
-_LIKE_A_CELL = re.compile(r"(?P<name>[A-Za-z]\w*)(?:(?:\.\w+)*[\[(].*|(?P<dotted>(?:\.[^./\\]+)+))", re.DOTALL)
+_CELL = re.compile(
+    r"(?P<name>[A-Za-z]\w*)(?:\[(?P<inner>.*)\]|(?P<dotted>(?:\.(?:[0-9]+\.\.[0-9]+|[^.\[\]]+))+))?", re.DOTALL
+)
+_LIKE_A_CELL = re.compile(r"(?P<name>[A-Za-z]\w*)(?:(?:\.\w+)*[\[(].*|(?P<dotted>\.[^/\\]+))", re.DOTALL)
+_RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
 _SUFFIX = re.compile(r"\.(ya?ml|json|npy|npz|csv|tsv|txt)$")
 _PART = re.compile(
     r"\s*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<plain>[^,;]*?))\s*(?P<end>[,;]|\Z)", re.DOTALL
@@ -37,6 +41,7 @@ class Cell:
     """A cell as it is shown: the stage (or input), batch and head indices, then row and column; all from 1.
 
     ``index`` has two numbers for a cell, one for a token's vector or an entry of a vector, none for the whole.
+    ``span`` stands in its place for a range of cells: "1..3,2".
 
     >>> str(Cell("weights", (2,), (1, 3)))
     'weights[2;1,3]'
@@ -45,24 +50,31 @@ class Cell:
     name: str
     lead: tuple[int, ...] = ()
     index: tuple[int, ...] = ()
+    span: str = ""
 
     def __str__(self) -> str:
-        if not self.lead and not self.index:
+        if not self.lead and not self.index and not self.span:
             return self.name
-        return f"{self.name}[{';'.join([*map(str, self.lead), ','.join(map(str, self.index))])}]"
+        return f"{self.name}[{';'.join([*map(str, self.lead), self.span or ','.join(map(str, self.index))])}]"
 
 
 @dataclass(frozen=True)
 class Spot:
     """Where a cell stands in the canonical array: 0-based, (batch.., head) before row and column.
 
-    ``column`` is None for a row, ``row`` too for a whole matrix; None in ``lead`` stands for all of that axis.
+    ``column`` is None for a row, ``row`` too for a whole matrix; None in ``lead`` stands for all of that axis. Either
+    may be a range.
     """
 
     stage: str
     lead: tuple[int | None, ...] = ()
-    row: int | None = None
-    column: int | None = None
+    row: int | range | None = None
+    column: int | range | None = None
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it is several cells or rows."""
+        return isinstance(self.row, range) or isinstance(self.column, range)
 
 
 def is_cell(text: str) -> bool:
@@ -83,7 +95,7 @@ def is_cell(text: str) -> bool:
 def seems_cell(text: str) -> bool:
     """Whether a word that is no cell was probably meant as one: NAME.1.2, NAME[1,2], NAME(1,2) with any name.
 
-    >>> seems_cell("weigths.1.2"), seems_cell("weights(1,2)"), seems_cell("heads.1.W_Q[1,2]"), seems_cell("old.yaml")
+    >>> seems_cell("weigths.1..2"), seems_cell("weights(1,2)"), seems_cell("heads.1.W_Q[1,2]"), seems_cell("old.yaml")
     (True, True, True, False)
     """
     match = _LIKE_A_CELL.fullmatch(text)
@@ -136,8 +148,17 @@ def parse(text: str, problem: Problem, shape: Sequence[int] | None = None, head:
     name = wanted_stages(problem, [match["name"]])[0]
     frame = _Frame(problem, name, tuple(shape or STAGES[name].shape(problem)), text)
     if match["dotted"]:
-        return frame.spot([match["dotted"].removeprefix(".").split(".")], head)
+        return frame.spot([_dots(match["dotted"])], head)
     return frame.spot(_groups(match["inner"] or ""), head)
+
+
+def _dots(dotted: str) -> list[str]:
+    """The parts behind dots: .1..3.2 is [1..3, 2].
+
+    >>> _dots(".1..3.2"), _dots(".私.2")
+    (['1..3', '2'], ['私', '2'])
+    """
+    return re.findall(r"\.([0-9]+\.\.[0-9]+|[^.]+)", dotted)
 
 
 def _groups(inner: str) -> list[list[str]]:
@@ -187,7 +208,7 @@ class _Frame:
             raise self._lacks_lead(index)
         names = ("column", "row") if len(index) == 1 and self.problem.columns else ("row", "column")
         sizes = dict(zip(("row", "column"), self._shown, strict=True))
-        axes = [self._position(part, sizes[what], what) for part, what in zip(index, names, strict=False)]
+        axes = [self._positions(part, sizes[what], what) for part, what in zip(index, names, strict=False)]
         if self.problem.columns and len(axes) == 2:
             axes.reverse()
         one_head = (0,) if STAGES[self.stage].per_head and not self._heads else ()
@@ -237,6 +258,16 @@ class _Frame:
                 raise self._error(f"{self.typed}: there is no {what} {number}{counted}")
             return number - 1
         return self._labelled(part, what)
+
+    def _positions(self, part: str, size: int, what: str) -> int | range:
+        """The 0-based position that a number or a token means, or those of a range 1..3."""
+        found = _RANGE.fullmatch(part)
+        if found is None or part in self._labels(what):
+            return self._position(part, size, what)
+        first, last = (self._position(end, size, what) for end in found.groups())
+        if last < first:
+            raise self._error(f"{self.typed}: the range {part} runs backwards")
+        return range(first, last + 1)
 
     def _labelled(self, part: str, what: str) -> int:
         labels = self._labels(what)
@@ -291,3 +322,11 @@ def shown(problem: Problem, stage: str, shape: Sequence[int], index: Sequence[in
     if STAGES[stage].per_head and shape[-3] == 1:
         lead = lead[:-1]
     return Cell(stage, tuple(lead), tuple(reversed(rest)) if problem.columns else tuple(rest))
+
+
+def shown_range(problem: Problem, spot: Spot, shape: Sequence[int]) -> Cell:
+    """The name of a range of cells, as this problem shows it: weights[2;1..3,2]."""
+    axes = [axis for axis in (spot.row, spot.column) if axis is not None]
+    texts = [f"{axis[0] + 1}..{axis[-1] + 1}" if isinstance(axis, range) else str(axis + 1) for axis in axes]
+    where = shown(problem, spot.stage, shape, [i for i in spot.lead if i is not None])
+    return replace(where, span=",".join(reversed(texts) if problem.columns else texts))

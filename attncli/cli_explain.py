@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 EXPLAIN_HELP = """How a number arose: the arithmetic of cells, rows, or whole stages.
 
 CELL is weights[1,3] (row, column; from 1), weights.1.3 where the shell takes brackets for itself, weights[私,猫] by
-token, weights[2;1,3] in head 2, outputs[1] for a token's vector, or scores for a whole stage. PROBLEM and KEY=VALUE
-are those of `attncli compute`.
+token, weights[2;1,3] in head 2, outputs[1] for a token's vector, weights[1..2,3] for a range, or scores for a whole
+stage. PROBLEM and KEY=VALUE are those of `attncli compute`.
 
 \b
 Examples:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.cells import Cell, Spot, parse, shown, stage_of
+from attncli.cells import Cell, Spot, parse, shown, shown_range, stage_of
 from attncli.compute import made
 from attncli.derivation import Derivation, Value, node, number
 from attncli.errors import AttncliError
@@ -42,11 +42,12 @@ class At:
 
 
 def explain(result: Result, cell: str, *, depth: int | None = 1, head: int | None = None) -> Derivation:
-    """How a cell of a result arose: ``weights[1,3]``, a row ``outputs[1]``, or a whole stage ``scores``.
+    """How a cell of a result arose: ``weights[1,3]``, a row ``outputs[1]``, a range ``V[1..3]``, or a stage ``scores``.
 
     ``depth`` stages are followed back, None for all of them to Z and the weights; ``head`` (from 1) counts where
     the cell names none. A row's derivation lists its cells, except that of the outputs, which is the weighted sum of
-    the value vectors; a stage's lists its rows. Raises AttncliError where the cell doesn't exist.
+    the value vectors; a stage's lists its rows, a range's its cells or rows. Raises AttncliError where the cell doesn't
+    exist.
 
     >>> from attncli import Problem, compute
     >>> result = compute(Problem(Q=[[1, 2]], K=[[3, 4]], score="dot"))
@@ -97,6 +98,8 @@ class Explainer:
     def spot(self, spot: Spot) -> Derivation:
         """The derivation of what a person named: a cell, a row, or a stage's matrices."""
         array = self.values[spot.stage]
+        if spot.is_range:
+            return self._range(spot)
         if spot.row is not None and spot.column is not None:
             return self._canonical(spot.stage, (*spot.lead, spot.row, spot.column), self.depth)  # type: ignore[arg-type]
         if spot.row is not None:
@@ -110,6 +113,14 @@ class Explainer:
         said = () if None in spot.lead else spot.lead
         cell = shown(self.problem, spot.stage, array.shape, said) if said else Cell(spot.stage)  # type: ignore[arg-type]
         return replace(node("stage", *rows), cell=cell)
+
+    def _range(self, spot: Spot) -> Derivation:
+        """A range's cells, or its tokens' vectors, one after the other."""
+        axes = [axis for axis in (spot.row, spot.column) if axis is not None]
+        places = product(*(axis if isinstance(axis, range) else (axis,) for axis in axes))
+        found = [self._canonical(spot.stage, (*spot.lead, *place), self.depth) for place in places]  # type: ignore[arg-type]
+        tree = node("row" if len(axes) == 2 else "stage", *found)
+        return replace(tree, cell=shown_range(self.problem, spot, self.values[spot.stage].shape))
 
     def _canonical(self, stage: str, index: tuple[int, ...], depth: int) -> Derivation:
         """The derivation of a cell or row at an index of its stage's own array."""

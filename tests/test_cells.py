@@ -78,6 +78,41 @@ def test_rows_and_whole_stages():
     assert np.shape(found(VARIANTS["heads"], "scores", head=2)[1]) == (3, 3)
 
 
+@pytest.mark.parametrize(
+    ("text", "cell", "parts"),
+    [
+        ("weights[1..3,2]", "weights[1..3,2]", ["weights[1,2]", "weights[2,2]", "weights[3,2]"]),
+        ("weights.2.1..2", "weights[2,1..2]", ["weights[2,1]", "weights[2,2]"]),
+        ("K[1..2, 2..3]", "K[1..2,2..3]", ["K[1,2]", "K[1,3]", "K[2,2]", "K[2,3]"]),
+        ("V[2..3]", "V[2..3]", ["V[2]", "V[3]"]),
+        ("outputs.1..2", "outputs[1..2]", ["outputs[1]", "outputs[2]"]),
+        ("scores[1..1,1]", "scores[1..1,1]", ["scores[1,1]"]),
+    ],
+)
+def test_a_range_is_its_cells_one_after_another(text, cell, parts):
+    result = compute(Problem(**THREE))
+    tree = explain(result, text)
+    assert str(tree.cell) == cell
+    assert [str(one.cell) for one in tree.operands] == parts
+    assert list(tree.operands) == [explain(result, part) for part in parts]
+
+
+def test_ranges_in_heads_batches_and_columns():
+    assert found(VARIANTS["batch, heads"], "weights[2;1;1..2,3]")[0] == "weights[2;1;1..2,3]"
+    keys = VARIANTS["columns"]
+    result = compute(Problem(**keys))["weights"]
+    assert found(keys, "weights[2..3,1]") == ("weights[2..3,1]", (result[0, 1, 0], result[0, 2, 0]))
+    assert found(keys, "outputs[1..2]")[0] == "outputs[1..2]"
+
+
+def test_a_range_within_tokens_is_a_token_and_a_wrong_one_says_what_there_is():
+    assert found(THREE | {"tokens": ["1..2", "b", "c"]}, "outputs[1..2]")[0] == "outputs[1]"
+    assert refusal(THREE, "V[2..4]").startswith("V[2..4]: there is no row 4\n  There are rows 1 to 3")
+    assert refusal(THREE, "V[0..2]").startswith("V[0..2]: there is no row 0; indices count from 1")
+    assert refusal(THREE, "V[3..1]").startswith("V[3..1]: the range 3..1 runs backwards\n  There are rows 1 to 3")
+    assert "which one is not said" in refusal(VARIANTS["heads"], "weights[1..2,1]")
+
+
 def test_in_columns_indices_are_those_of_the_shown_matrix_and_a_vector_is_a_column():
     keys = VARIANTS["columns"]
     result = compute(Problem(**keys))

@@ -118,6 +118,19 @@ def test_a_file_that_looks_like_a_cell_is_a_file(attncli, tmp_path, monkeypatch)
         )
 
 
+def test_what_a_cell_uses_can_be_explained_as_it_is_printed(attncli):
+    _, out, _ = attncli(
+        "explain", "three-tokens", "scores[1,3]", "weights[1,3]", "outputs[1]", "V[1..2]", "-f", "table"
+    )
+    used = [line.removeprefix("  uses ") for line in out.splitlines() if line.startswith("  uses ")]
+    assert used == ["Q[1,1..2], K[3,1..2]", "scaled_scores[1,1..3]", "weights[1,1..3], V[1..3]"]
+    for word in ", ".join(used).split(", "):
+        assert attncli("explain", "three-tokens", word)[::2] == (0, "")
+    assert attncli("explain", "three-tokens", "K[1..2,2]")[1] == (
+        "K[1,2] = z₁ · column 2 of W^K = 1·1 + 0·(−1) = 1\nK[2,2] = z₂ · column 2 of W^K = 0·1 + 1·(−1) = −1\n"
+    )
+
+
 def test_notes_go_to_standard_error(attncli):
     code, out, err = attncli(
         "explain", "three-tokens", "weights[2,1]", "mask={keep: [[1,1,1],[0,0,0],[1,1,1]]}", "-f", "json"
