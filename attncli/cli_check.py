@@ -39,7 +39,7 @@ MISTAKES_HELP = """The known mistakes: what `check` can name, each with its stag
 \b
 Examples:
   attncli mistakes
-  attncli mistakes softmax_columns
+  attncli mistakes unscaled,softmax_columns
   attncli mistakes -f json
 """
 
@@ -131,8 +131,11 @@ def _checker(problem: "Problem", names: list[str], rule: "Rule", require: list[s
 
     if names.count("-") > 1:
         raise AttncliError("standard input can be read only once", hint="Give the problem or the sheet as a file.")
-    required = [name.strip() for text in require for name in text.split(",") if name.strip()]
-    return Checker(problem, rule, required)
+    return Checker(problem, rule, _split_commas(require))
+
+
+def _split_commas(texts: list[str]) -> list[str]:
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
 def _checked(checker: "Checker", names: list[str], stage: str | None, marking: "Marking") -> "list[Row]":
@@ -154,14 +157,18 @@ def _checked(checker: "Checker", names: list[str], stage: str | None, marking: "
         return list(grade(checker, sheets, read, marking, tell_share))
 
 
-def _mistakes() -> list[str]:
+def _mistakes(incomplete: str) -> list[str]:
+    """The names of mistakes, also behind a comma."""
     from attncli.mistakes import MISTAKES
 
-    return list(MISTAKES)
+    before, comma, last = incomplete.rpartition(",")
+    return [before + comma + name for name in MISTAKES if name.startswith(last)]
 
 
 def mistakes(
-    names: Annotated[list[str] | None, typer.Argument(help="Only these.", autocompletion=_mistakes)] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Only these (a comma list).", autocompletion=_mistakes)
+    ] = None,
     format: Annotated[str | None, typer.Option("--format", "-f", metavar="FORMAT", help="table, json.")] = None,
     output: OutputFile = None,
 ) -> None:
@@ -170,16 +177,20 @@ def mistakes(
     from attncli.writing import destination
 
     form = chosen(format, output, LISTS, "mistakes")
-    rows = _selected(names or [])
+    rows = _selected(names)
     with destination(output) as stream:
         form.write(rows, Options(screen=screen(output)), stream)
 
 
-def _selected(names: list[str]) -> "list[Mistake]":
+def _selected(texts: list[str] | None) -> "list[Mistake]":
+    """The mistakes that are named, each time one or a comma list; all where none is."""
     from difflib import get_close_matches
 
     from attncli.mistakes import MISTAKES
 
+    names = _split_commas(texts or [])
+    if texts and not names:
+        raise AttncliError("no mistake is named", hint="`attncli mistakes` lists them all.")
     for name in names:
         if name not in MISTAKES:
             close = get_close_matches(name, MISTAKES, 1)

@@ -274,6 +274,16 @@ def test_one_mistake_and_one_that_is_none():
     assert "Did you mean softmax_twice?" in str(mistakes("softmax_twise").exception)
 
 
+@pytest.mark.parametrize(
+    "words", [["unscaled,softmax_columns"], ["unscaled, softmax_columns,"], ["unscaled", "softmax_columns"]]
+)
+def test_mistakes_are_named_in_a_comma_list_or_one_by_one(words):
+    rows = json.loads(mistakes(*words, "-f", "json").stdout)
+    assert [row["name"] for row in rows] == ["unscaled", "softmax_columns"]
+    assert "no known mistake is called 'unscald'" in str(mistakes("softmax_columns,unscald").exception)
+    assert "no mistake is named" in str(mistakes(",").exception)
+
+
 def test_the_known_mistakes_for_programs():
     rows = json.loads(mistakes("-f", "json").stdout)
     assert [row["name"] for row in rows] == list(MISTAKES)
