@@ -265,10 +265,7 @@ def attend(
         if softcap is not None:
             np.tanh(scores, out=scores)
             scores *= _as(softcap * unit, scores)
-        if bias is not None:
-            scores += bias.astype(scores.dtype, copy=False)
-        if allowed is not None and not allowed.all():
-            np.copyto(scores, _as(-np.inf if fill is None else fill, scores), where=~allowed)
+        _mask_in_place(scores, allowed, bias, fill)
         if top is not None:
             before, top = top, np.maximum(top, scores.max(axis=-1, keepdims=True))
             shift = np.where(np.isneginf(top), _as(0, scores), top)
@@ -282,6 +279,14 @@ def attend(
     empty = total[:, 0] == 0
     outputs /= np.where(empty[:, None], _as(1, outputs), total)
     return outputs, empty
+
+
+def _mask_in_place(scores: Array, allowed: Array | None, bias: Array | None, fill: float | None) -> None:
+    """What `masked_scores` does, without a further array."""
+    if bias is not None:
+        scores += bias.astype(scores.dtype, copy=False)
+    if allowed is not None and not allowed.all():
+        np.copyto(scores, _as(-np.inf if fill is None else fill, scores), where=~allowed)
 
 
 def _is_tame(Q: Array, longest_key: float) -> bool:
