@@ -5,7 +5,7 @@ A `Checker` holds a problem's right numbers and the chains of the known mistakes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -172,6 +172,8 @@ class Checker:
 
     def _report(self, sheet: AnswerSheet, fitted: Fitted, verdicts: tuple[StageVerdict, ...]) -> Report:
         rule = self.rule.words([*fitted.answers.values(), *fitted.misfits.values()])
+        if self.problem.round:
+            rule += f"; the right answers rounded on the way, {self.problem.round_in_words()}"
         return Report(sheet.name, self.problem, verdicts, rule=rule, required=self.required)
 
     def _explained(self, report: Report, sheet: AnswerSheet, diagnosis: Diagnosis) -> Report:
@@ -188,8 +190,22 @@ class Checker:
             explanations=explanations,
             stages=self._follows(report.stages, diagnosis, found),
             rounding=self._rounding(report.stages),
-            notes=_notes(report.stages, diagnosis, found),
+            notes=(*_notes(report.stages, diagnosis, found), *self._right_if_rounded(sheet, found)),
         )
+
+    def _right_if_rounded(self, sheet: AnswerSheet, found: list[Candidate]) -> Iterator[str]:
+        """Of a sheet that only rounding on the way explains: what it is right by, which is tried."""
+        if not found or any(candidate.names != ("rounded_on_the_way",) for candidate in found):
+            return
+        settings = [setting for one in found if (setting := one.parts[0][1].round) is not None]
+        for setting in sorted(settings, key=lambda setting: not isinstance(setting, int)):
+            other = Checker(self.problem.replace(round=setting), self.rule, self.required)
+            verdicts, _ = other._judge(fit(other.key, sheet, self.rule))
+            if not any(verdict.is_fault for verdict in verdicts):
+                counts = {"": setting} if isinstance(setting, int) else setting
+                said = ",".join(f"{name}={count}".lstrip("=") for name, count in counts.items())
+                yield f"Rounding as the sheet does, by --round {said}, makes it right."
+                return
 
     def _in_single_precision(self, report: Report, answers: AnswerSheet) -> list[Candidate]:
         """What explains a sheet of many decimals up to the noise that float32 leaves in its last ones."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attncli.cli_words import OutputFile, load_words, split_words
+from attncli.cli_words import OutputFile, Rounding, load_words, prepared, split_words
 from attncli.errors import AttncliError
 from attncli.names import STAGE_NAMES
 
@@ -94,6 +94,7 @@ def check(
             "--follow-through", metavar="SHARE", min=0, max=1, help="The share of points for carried forward."
         ),
     ] = 1.0,
+    round: Rounding = None,
     format: Annotated[
         str | None,
         typer.Option("--format", "-f", metavar="FORMAT", help="table, json, jsonl, csv.", autocompletion=_formats),
@@ -111,7 +112,8 @@ def check(
     form = chosen(format, output, REPORTS, "check")
     marking = Marking(points_of(points or []), follow_through)
     names, settings = split_words(words)
-    checker = _checker(load_words([*names[:1], *settings], "check"), names, Rule(atol, rtol), require or [])
+    problem = prepared(load_words([*names[:1], *settings], "check"), False, round)
+    checker = _checker(problem, names, Rule(atol, rtol), require or [])
     rows = _checked(checker, names, stage, marking)
     if not quiet:
         with destination(output) as stream:

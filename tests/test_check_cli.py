@@ -253,6 +253,28 @@ def test_tolerances_are_not_negative(folder):
     assert run("p.yaml", "ada.yaml", "--atol", "-1").exit_code == 2
 
 
+# P1's weights, rounded to two decimals, times V = [[2, 1], [4, 5], [0, 9]]: first .49·2 + .49·4 and .49·1 + .49·5 + .03·9
+ROUNDED = "outputs: [[2.94, 3.21], [2.66, 2.32], [2.22, 1.44]]\n"
+
+
+def test_a_sheet_that_was_rounded_on_the_way_is_judged_by_round(folder):
+    (folder / "rounded.yaml").write_text(ROUNDED, encoding="utf-8")
+    result = run("p.yaml", "rounded.yaml")
+    assert result.exit_code == 1
+    assert "Rounding as the sheet does, by --round 2, makes it right." in result.stdout
+    result = run("p.yaml", "rounded.yaml", "--round", "2")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "rounded.yaml: correct (1 stage)")
+    assert "the right answers rounded on the way, every stage to 2 decimals." in result.stdout
+    assert run("p.yaml", "rounded.yaml", "--round", "weights=2").exit_code == 0
+    assert run("p.yaml", "rounded.yaml", "--round", "1").exit_code == 1
+    assert "takes a number of decimals, not 'x'" in str(run("p.yaml", "rounded.yaml", "--round", "x").exception)
+
+
+def test_a_problems_own_sheet_is_judged_by_round_too(folder):
+    (folder / "own.yaml").write_text(f"{PROBLEM}expect:\n  {ROUNDED}", encoding="utf-8")
+    assert [run("own.yaml").exit_code, run("own.yaml", "--round", "2").exit_code] == [1, 0]
+
+
 def mistakes(*arguments):
     return CliRunner().invoke(APP, ["mistakes", *arguments])
 

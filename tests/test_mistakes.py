@@ -382,6 +382,17 @@ def test_rounding_on_the_way_that_the_sheet_does_not_show_is_said(decimals):
     rounded = attend(wide, {"weights": lambda k: [rows(softmax, S).round(decimals) for S in before(k)]})
     report = check(Problem(**wide), sheet(rounded, 4, ("outputs",)))
     assert ["rounded_on_the_way"] in report.names
+    told = f"Rounding as the sheet does, by --round weights={decimals}, makes it right."
+    assert (told in report.notes) == (report.names == [["rounded_on_the_way"]])
+    assert check(Problem(**wide, round={"weights": decimals}), sheet(rounded, 4, ("outputs",))).correct
+
+
+def test_numbers_that_were_cut_on_the_way_are_not_right_by_rounding():
+    wide = {**PLAIN, "W_V": np.asarray(PLAIN["W_V"]) * 30}
+    cut = attend(wide, {"weights": lambda k: [np.floor(rows(softmax, S) * 100) / 100 for S in before(k)]})
+    report = check(Problem(**wide), sheet(cut, 4, ("outputs",)))
+    assert report.names == [["rounded_on_the_way"]]
+    assert not any("--round" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("weights", ["zeros", "equal"])

@@ -103,10 +103,11 @@ def _rounded(problem: Problem, right: Values, stage: str) -> Iterable[Variant]:
         for cut in (False, True):
             way = f"{'cut' if cut else 'rounded'} to {decimals} decimal{'s' if decimals > 1 else ''}"
             for name in before:
-                yield Variant({name: rounding(name, decimals, cut)}, f"{name} {way}")
+                setting = None if cut else {name: decimals}
+                yield Variant({name: rounding(name, decimals, cut)}, f"{name} {way}", round=setting)
             if len(before) > 1:
                 every = {name: rounding(name, decimals, cut) for name in before}
-                yield Variant(every, f"every stage {way}")
+                yield Variant(every, f"every stage {way}", round=None if cut else decimals)
 
 
 def _anywhere(

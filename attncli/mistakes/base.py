@@ -40,11 +40,13 @@ class Variant:
     ``detail`` says which of several ways it is ("b_K", "head 2 has head 1's numbers"). ``shown_only``: what was
     written is wrong, but later stages were computed from the right numbers. ``around`` makes the mistake with any other
     formula of its one stage, where that makes sense: with a wrong one, two mistakes meet at the same stage.
+    ``round`` is what the problem's key of this name must be for this to be right.
     """
 
     changes: Changes
     detail: str = ""
     shown_only: bool = False
+    round: int | Mapping[str, int] | None = None
     around: Callable[[Wrong], Wrong] | None = field(repr=False, default=None)
 
 
