@@ -42,7 +42,11 @@ _ROWS = (
     Key("heads", "heads", "a list of {W_Q, W_K, W_V, b_Q, b_K, b_V, W_O}, in place of fused matrices"),
     Key("num_heads", "count", "h: fused matrices are split into h column blocks"),
     Key("num_kv_heads", "count", "g: grouped-query attention; query head r uses key/value head ⌈r·g/h⌉"),
-    Key("per_head", "flag", "true: the given Q, K, V carry a head axis already, third from last"),
+    Key(
+        "per_head",
+        "flag",
+        "true: what is given of Q, K, V, outputs, past_K, past_V, extra_K, extra_V has a head axis, third from last",
+    ),
     Key("Q", "matrix", "queries, in place of Z and W_Q", "(batch.., n, h·d_k)"),
     Key("K", "matrix", "keys, in place of Z (or memory) and W_K", "(batch.., m, g·d_k)"),
     Key("V", "matrix", "values, in place of Z (or memory) and W_V", "(batch.., m, g·d_v)"),

@@ -23,7 +23,10 @@ def choice(keys: Mapping[str, Any], name: str, errors: Collector) -> str:
     choices = KEYS[name].choices
     value = keys.get(name, choices[0])
     if value not in choices:
-        errors.add(AttncliError(f"{name} is {value!r}, and may be {', '.join(choices)}", key=name))
+        from attncli.suggestions import choice_meant
+
+        hint = choice_meant(str(value), choices)
+        errors.add(AttncliError(f"{name} is {value!r}, and may be {', '.join(choices)}", hint=hint, key=name))
         return choices[0]
     return str(value)
 

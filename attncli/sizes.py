@@ -183,6 +183,7 @@ class Sizes:
             turned_width = shapes[name][0]
             if name == "W_O" and turned_width != self.value.get("d_model", turned_width):
                 fits = False  # then W_O would no longer lead back to d_model
+            fits = fits and not self._lies_by_heads(misfit)
             self.errors.append(self._error(misfit, fits))
 
     def _unshared(self, misfits: Sequence[Misfit]) -> AttncliError:
@@ -239,6 +240,9 @@ class Sizes:
 
     def _other_mends(self, misfit: Misfit, value: int) -> Iterator[str]:
         vote = misfit.vote
+        if self._lies_by_heads(misfit):
+            yield f"If its axis of {vote.heads} counts the heads, say so: per_head: true."
+            return
         more = vote.length > value and vote.length % value == 0
         if not self.p.heads_were_given and more and vote.name == "W_O" and vote.axis == 0:
             yield "W_O joins several heads: give num_heads, and all heads' W_Q, W_K and W_V."
@@ -247,6 +251,13 @@ class Sizes:
         elif vote.name in ("W_Q", "W_K", "W_V", "W_O") and vote.axis == 0 and vote.length == vote.heads * value + 1:
             line = "column" if self.p.stored_transposed(vote.name) else "row"
             yield f"One {line} too many: is a bias in it? Give it apart, as b_{vote.name[2:]}."
+
+    def _lies_by_heads(self, misfit: Misfit) -> bool:
+        """Whether a given stage, or cached keys or values, would fit if its third axis from last counted heads."""
+        name, _, length, heads = misfit.vote
+        lead = self.arrays[name].shape[:-2]
+        by_heads = name in ("Q", "K", "V", "outputs") or name.startswith(("past_", "extra_"))
+        return by_heads and not self.p.per_head and heads > 1 and lead[-1:] == (heads,) and length == misfit.value
 
     def _count(self, vote: Vote) -> str:
         """ "3 rows", "1 column": an axis of a matrix, as the user wrote it."""

@@ -17,6 +17,13 @@ STAGE_ALIASES = {
 }
 """What other programs and books call stages, beside the symbols of the table of stages."""
 
+_CHOICE_ALIASES = {
+    "double": "float64", "single": "float32", "half": "float16", "fp64": "float64", "fp32": "float32",
+    "fp16": "float16", "bfloat16": None, "float8": None, "bilinear": "general", "multiplicative": "general",
+    "bahdanau": "additive", "scaled": "scaled_dot",
+}  # fmt: skip
+"""What others call the words that settings take; None for what is like one of them, and something else."""
+
 
 def stage_meant(word: str) -> str | None:
     """The stage that a word is the symbol of (A, S, O), or another name for, or nearly the name of.
@@ -33,6 +40,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> tuple[str, ...]:
     """A hint that asks for the most similar of some words, whatever their case and underscores; or none."""
     close = _nearest(_plain(word), {_plain(one): one for one in known})
     return (f"Did you mean {close}?",) if close else ()
+
+
+def choice_meant(word: str, choices: Iterable[str]) -> tuple[str, ...]:
+    """A hint that asks for the one of a setting's words that is meant; or none.
+
+    >>> choice_meant("colums", ["rows", "columns"]), choice_meant("fp32", ["float64", "float32"])
+    (('Did you mean columns?',), ('Did you mean float32?',))
+    """
+    meant = _CHOICE_ALIASES.get(word.lower(), word)
+    return did_you_mean(meant, choices) if meant else ()
 
 
 def _symbols() -> dict[str, str]:

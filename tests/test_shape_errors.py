@@ -208,6 +208,22 @@ def test_given_stages(keys, expected):
     assert said(**keys) == expected
 
 
+def test_a_cache_that_lies_by_heads_is_told_of_per_head():
+    keys = {"Z": matrix(1, 8), "W_Q": matrix(8, 8), "W_K": matrix(8, 4), "W_V": matrix(8, 6), "num_heads": 4}
+    keys |= {"num_kv_heads": 2, "past_K": matrix(2, 7, 2), "past_V": matrix(2, 7, 3)}
+    hint = "If its axis of 2 counts the heads, say so: per_head: true."
+    first, second = errors(**keys)
+    assert first.what == "past_K has 2 columns, but 2 heads of d_k = 2 (W_Q) make 4"
+    assert first.hint == (f"past_K must be (p, 2·d_k) = (..., 4). {hint}",)
+    assert second.hint == (f"past_V must be (p, 2·d_v) = (..., 6). {hint}",)
+    assert Problem(**keys, per_head=True).m == 8
+    square = keys | {"past_K": matrix(2, 4, 2), "past_V": matrix(2, 4, 3)}  # its transpose would fit, too
+    assert hint in errors(**square)[0].hint[0]
+    assert hint not in errors(**keys | {"past_K": matrix(3, 7, 2)})[0].hint[0]
+    columns = {**in_the_other_layout(keys), "past_K": matrix(2, 2, 7), "past_V": matrix(2, 3, 7)}
+    assert hint in errors(**columns)[0].hint[0]
+
+
 # The same in the user's own layout
 
 
@@ -323,6 +339,19 @@ def test_heads_in_a_list(heads, expected):
 )
 def test_an_unknown_key_suggests_the_nearest(name, meant):
     assert errors(**{name: [[1]]})[0].hint == (f"Did you mean {meant}?",)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "meant"),
+    [
+        ("layout", "colums", "columns"), ("layout", "row", "rows"), ("score", "scaled-dot", "scaled_dot"),
+        ("score", "bilinear", "general"), ("dtype", "float", "float64"), ("dtype", "fp16", "float16"),
+        ("empty_rows", "zeros", "zero"), ("weight_layout", "outin", "out_in"), ("rounding", "Half-Even", "half_even"),
+        ("dtype", "bfloat16", None), ("layout", "x", None), ("layout", ["rows", 1], None),
+    ],
+)  # fmt: skip
+def test_a_setting_suggests_the_nearest_of_its_words(key, value, meant):
+    assert errors(**{**LAYER, key: value})[0].hint == ((f"Did you mean {meant}?",) if meant else ())
 
 
 def test_a_key_that_is_like_none_lists_all():
