@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attncli import cells
 from attncli.catalogue import Candidate, Catalogue, lean
 from attncli.chains import Base, Key, largest
 from attncli.diagnosis import Diagnosis, Explanation, explanation
@@ -350,7 +351,8 @@ def _distinct(found: list[Candidate], first: str, columns: bool) -> tuple[Explan
 
 
 def _notes(verdicts: tuple[StageVerdict, ...], diagnosis: Diagnosis, found: list[Candidate]) -> tuple[str, ...]:
-    notes = [note for verdict in verdicts if (note := _row_sums(verdict, diagnosis.key.problem.columns))]
+    notes = [note for verdict in verdicts if (note := _not_finite(verdict, diagnosis.key.problem))][:1]
+    notes += [note for verdict in verdicts if (note := _row_sums(verdict, diagnosis.key.problem.columns))]
     if diagnosis.faults and _differ(diagnosis, found):
         notes.append("The digits given can't tell these apart; one more decimal would.")
     return tuple(notes)
@@ -370,6 +372,22 @@ def catalogue_names(catalogue: Catalogue) -> set[str]:
     return {mistake.name for candidate in catalogue.table() for mistake, _ in candidate.parts}
 
 
+def _not_finite(verdict: StageVerdict, problem: Problem) -> str | None:
+    """A note on entries that are NaN or infinite, where the right ones are not."""
+    if verdict.answer is None or verdict.right is None or verdict.differs is None:
+        return None
+    value, right = verdict.answer.value, verdict.right
+    odd = verdict.differs & (np.isnan(value) | (np.isinf(value) & np.isfinite(right)))
+    if not odd.any():
+        return None
+    kinds = ["NaN"] * bool(np.isnan(value[odd]).any()) + ["infinite"] * bool(np.isinf(value[odd]).any())
+    first, count = tuple(int(i) for i in np.argwhere(odd)[0]), int(odd.sum())
+    cell, what = cells.shown(problem, verdict.stage, right.shape, first), " or ".join(kinds)
+    if count == 1:
+        return f"{cell} is {what}, where the right entry is not."
+    return f"{count} entries of {verdict.stage} are {what}, where the right ones are not; the first is {cell}."
+
+
 def _row_sums(verdict: StageVerdict, columns: bool) -> str | None:
     """A note on weights whose rows can't be weights at all: negative, or of another sum than 1."""
     answer = verdict.answer
@@ -379,7 +397,7 @@ def _row_sums(verdict: StageVerdict, columns: bool) -> str | None:
         return "A weight is negative: no softmax gives that."
     sums = answer.value.sum(axis=-1)
     room = np.maximum(answer.unit, 1e-6).sum(axis=-1)
-    off = np.argwhere(~((np.abs(sums - 1) <= room) | (sums == 0)))
+    off = np.argwhere(~((np.abs(sums - 1) <= room) | (sums == 0)) & np.isfinite(sums))
     if not len(off):
         return None
     *_, head, row = index = tuple(int(i) for i in off[0])

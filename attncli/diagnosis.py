@@ -135,7 +135,7 @@ class Diagnosis:
         """One wrong cell alone, and all else right or following from it."""
         verdict = self.verdicts[stage]
         entries = verdict.entries(2)
-        if verdict.verdict != WRONG or len(entries) != 1 or verdict.judged < 2:
+        if verdict.verdict != WRONG or len(entries) != 1 or verdict.judged < 2 or np.isnan(entries[0].sheet):
             return []
         answer = self.answers[stage]
         if answer.whole and not answer.is_whole(self.key.right[stage]):

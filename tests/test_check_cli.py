@@ -249,11 +249,20 @@ def test_a_frameworks_dump(folder):
     assert "That is more than float32 arithmetic gives in this problem: it looks like a bug." in said
 
 
+def test_no_difference_is_measured_from_nan(folder):
+    weights = np.float32([[np.nan, np.nan, np.nan], [0.6696, 0.3301, 0.0003], [0.8916, 0.1069, 0.0015]])
+    np.savez(folder / "nan.npz", weights=weights)
+    said = " ".join(run("p.yaml", "nan.npz").stdout.split())
+    assert "3 entries of weights are NaN, where the right ones are not; the first is weights[1,1]." in said
+    assert "The first stage that differs is weights. Compared:" in said
+    assert "nan" not in said.replace("nan.npz", "")
+
+
 def test_tolerances_are_not_negative(folder):
     assert run("p.yaml", "ada.yaml", "--atol", "-1").exit_code == 2
 
 
-# P1's weights, rounded to two decimals, times V = [[2, 1], [4, 5], [0, 9]]: first .49·2 + .49·4 and .49·1 + .49·5 + .03·9
+# P1's weights, rounded to two decimals, times V = [[2, 1], [4, 5], [0, 9]]: first .49·2 + .49·4, .49·1 + .49·5 + .03·9
 ROUNDED = "outputs: [[2.94, 3.21], [2.66, 2.32], [2.22, 1.44]]\n"
 
 

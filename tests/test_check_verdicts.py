@@ -205,6 +205,45 @@ def test_a_tolerance_is_said_as_the_sum_that_it_is(tolerance, said):
     assert check(EIGHTHS, {"weights": [["0.1", "0.9"]]}, **tolerance).rule == f"each entry within {said}"
 
 
+ROWS = [[".4856", ".4856", ".0287"], [".6696", ".3301", ".0003"], [".8916", ".1069", ".0015"]]
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ({(0, 1): "nan"}, "weights[1,2] is NaN, where the right entry is not."),
+        ({(2, 2): "inf"}, "weights[3,3] is infinite, where the right entry is not."),
+        (
+            {(1, 0): "nan", (1, 1): "-inf"},
+            "2 entries of weights are NaN or infinite, where the right ones are not; the first is weights[2,1].",
+        ),
+        (
+            {(1, 0): "nan", (1, 1): "nan"},
+            "2 entries of weights are NaN, where the right ones are not; the first is weights[2,1].",
+        ),
+    ],
+)
+@pytest.mark.parametrize("binary", [False, True])
+def test_entries_that_are_no_numbers_are_said_and_nothing_is_made_of_them(at, said, binary):
+    written = np.array(ROWS, dtype=object)
+    for index, text in at.items():
+        written[index] = text
+    report = check(P1, {"weights": written.astype(float) if binary else written.tolist()})
+    assert report.notes[0] == said
+    assert not any("sums to nan" in note for note in report.notes)
+    assert ["slip"] not in report.names or "nan" not in at.values()
+    assert report.rounding is None
+
+
+def test_nan_where_nan_is_right_and_entries_left_open_are_no_such_entries():
+    empty = P1.replace(mask={"keep": [[1, 0, 0], [1, 1, 0], [0, 0, 0]]}, empty_rows="nan")
+    weights = [["1", "0", "0"], [".6", ".4", "0"], ["nan", "nan", "nan"]]
+    for problem, written in ((empty, weights), (P1, [["?", ".9", "?"], *ROWS[1:]])):
+        report = check(problem, {"weights": written})
+        assert not report.correct
+        assert not any("NaN" in note for note in report.notes)
+
+
 TEXT = "each entry at the decimals it was written with, rounded or cut"
 
 

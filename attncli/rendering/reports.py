@@ -315,6 +315,9 @@ def _rounding(report: Report) -> Iterator[str]:
     if not is_dump and report.rounding is None:
         return
     cell = cells.shown(report.problem, wrong.stage, wrong.right.shape, wrong.largest.index)
+    if not np.isfinite(wrong.largest.difference):
+        yield f"The first stage that differs is {wrong.stage}."
+        return
     yield (
         f"The first stage that differs is {wrong.stage}; the largest difference there is "
         f"{abs(wrong.largest.difference):.3g}, at {cell}."
