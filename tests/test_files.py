@@ -285,6 +285,50 @@ def test_standard_input_is_told_apart_by_content(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(problem.Q, MATRIX)
 
 
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b'{"Q": [[1, 2, 3]]}', "-"),
+        (b'{"anything": [[1, 2, 3]]}', "-"),
+        (b'{"K": [[9]], "Q": [[1, 2, 3]]}', "-"),
+        (b'{"K": [[9]], "a": [[1, 2, 3]]}', "{file: -, key: a}"),
+        (b'{"a": [[0, 0, 0], [1, 2, 3]]}', "{file: -, rows: [2, 2]}"),
+        (b"1 2 3\n", "{file: -}"),
+    ],
+)
+def test_of_an_object_on_standard_input_the_entry_that_is_meant_is_taken(
+    monkeypatch: pytest.MonkeyPatch, data: bytes, value: str
+) -> None:
+    stdin(monkeypatch, data)
+    problem = attncli.load(None, f"Q={value}", "K=[[1, 1, 1]]", "V=[[1]]")
+    np.testing.assert_array_equal(problem.Q, [[1, 2, 3]])
+
+
+@pytest.mark.parametrize(
+    ("data", "value", "what", "hint"),
+    [
+        (b'{"a": [[1]], "b": [[2]]}', "-", "standard input holds a, b", "{file: -, key: a}"),
+        (b'{"a": [[1]]}', "{file: -, key: b}", "standard input holds a", "{file: -, key: a}"),
+        (b"1 2 3\n", "{file: -, key: b}", "standard input is one matrix, and has no member b", "Write -, without key."),
+    ],
+)
+def test_what_can_be_typed_is_said_where_the_entry_is_not_clear(
+    monkeypatch: pytest.MonkeyPatch, data: bytes, value: str, what: str, hint: str
+) -> None:
+    stdin(monkeypatch, data)
+    with pytest.raises(AttncliError) as caught:
+        attncli.load(None, f"Q={value}", "K=[[1, 1, 1]]", "V=[[1]]")
+    assert caught.value.what == what
+    assert caught.value.hint[0].endswith(hint)
+
+
+def test_of_a_file_the_entry_of_the_key_s_own_name_is_taken(tmp_path: Path) -> None:
+    np.savez(tmp_path / "all.npz", Q=MATRIX, W_K=-MATRIX)
+    (tmp_path / "all.json").write_text(json.dumps({"W_K": [[1]], "Q": MATRIX.tolist()}))
+    np.testing.assert_array_equal(z(tmp_path, "all.npz"), MATRIX)
+    np.testing.assert_array_equal(z(tmp_path, "all.json"), MATRIX)
+
+
 def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(monkeypatch, STREAMS["npy"])
     with pytest.raises(AttncliError, match=r"K reads standard input \(-\), and Q does already"):

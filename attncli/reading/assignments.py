@@ -25,7 +25,7 @@ class StandardInput:
             what = f"{user} reads standard input (-), and {self.user} does already"
             raise AttncliError(what, hint="Only one of them can. Save the other to a file.")
         self.user = user
-        return files.from_bytes(documents.standard_input(files.MAX_STREAM), "standard input")
+        return files.from_bytes(documents.standard_input(files.MAX_STREAM), documents.STANDARD_INPUT)
 
 
 def apply(root: Mapping, text: str, stdin: StandardInput) -> None:
@@ -60,14 +60,23 @@ def _value(path: str, text: str, parts: list[str], stdin: StandardInput) -> Node
     if parts[-1] in TEXT_KEYS:
         return Scalar(document, 0, len(text), text, False)
     if text.strip() == "-":
-        return Opened(document, stdin.read(path), "standard input")
+        return Opened(document, stdin.read(path), documents.STANDARD_INPUT)
     node = documents.parse(document)
     if node is None:
         where = Place(NAME, None, len(path) + 1, f"{path}={text}", 1)
         raise AttncliError(
             f"{path} has no value", hint=f"Write the value after the =: {path}=...", key=path, where=where
         )
+    _open_file(node, path, stdin)
     return node
+
+
+def _open_file(node: Node, path: str, stdin: StandardInput) -> None:
+    """Where {file: -, key: K} stands in a value, what comes in is put in the place of the name."""
+    for name, inner in node.items.items() if isinstance(node, Mapping) else ():
+        if name == "file" and isinstance(inner, Scalar) and inner.text.strip() == "-":
+            node.items[name] = Opened(node.document, stdin.read(path), documents.STANDARD_INPUT)
+        _open_file(inner, path, stdin)
 
 
 def put(root: Mapping, parts: list[str], key: Scalar, value: Node) -> None:

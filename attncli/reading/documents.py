@@ -197,6 +197,10 @@ class Held(Node):
         return Place(self.label)
 
 
+STANDARD_INPUT = "standard input"
+"""What messages call it."""
+
+
 class Opened(Node):
     """What came through standard input: an array, an archive or a text."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attncli.reading import matrices, paths
-from attncli.reading.documents import Mapping, Numbers, Scalar, Sequence
+from attncli.reading.documents import Mapping, Numbers, Opened, Scalar, Sequence
 from attncli.reading.matrices import IDENTITY, Matrix, Shape, Wanted, flag, from_file, leaves, nearest, word
 from attncli.written import Texts, Written
 
@@ -117,14 +117,20 @@ def _product(node: Mapping, wanted: Wanted) -> Matrix:
         return Matrix(first.astype(float) @ second.astype(float), factors=(first.shape, second.shape))
 
 
-def _file(node: Mapping, wanted: Wanted) -> Matrix:
+def _whole_file(node: Mapping, wanted: Wanted) -> Matrix:
+    """The matrix that ``file`` and ``key`` name; file: - is standard input, where a KEY=VALUE says so."""
     value = node.items["file"]
+    key = word(node.items["key"], wanted.key) if "key" in node.items else None
+    if isinstance(value, Opened):
+        return matrices.from_content(value.content, value.label, key, value, wanted)
     if not isinstance(value, Scalar):
         raise value.error(f"{wanted.key}: {{file: F}} takes a file's name", key=wanted.key)
     name, member = paths.split(value.text) or (value.text, None)
-    if "key" in node.items:
-        member = word(node.items["key"], wanted.key)
-    matrix = from_file(value, name, member, wanted)
+    return from_file(value, name, member if key is None else key, wanted)
+
+
+def _file(node: Mapping, wanted: Wanted) -> Matrix:
+    matrix = _whole_file(node, wanted)
     array, change = matrix.array, _Change(node, wanted.key)
     assert array is not None
     written = matrix.written.transformed(change.apply) if matrix.written and not change.is_none else matrix.written

@@ -287,12 +287,28 @@ def from_content(content: files.Content, name: str, member: str | None, node: No
     if isinstance(content, Document):
         return _from_document(content, name, member, wanted)
     if isinstance(content, Archive):
-        array, name = _member(content, name, member), f"{name}:{member or next(iter(content))}"
+        member = member if member is not None else _meant(list(content), wanted)
+        array, name = _member(content, name, member), f"{name}:{member}"
     elif member is not None:
-        raise AttncliError(f"{name} holds a single array, and no member {member}", hint=f"Write {name}.")
+        raise AttncliError(f"{name} holds a single array, and no member {member}", hint=_alone(name))
     else:
         array = content
     return _from_array(array, Held(node.document, array, name), wanted)
+
+
+def _meant(names: list[str], wanted: Wanted) -> str | None:
+    """The one of several entries that is meant where none is named: that of the key's own name, or the only one."""
+    return wanted.key if wanted.key in names else names[0] if len(names) == 1 else None
+
+
+def _named(name: str, member: str) -> str:
+    """How a person names an entry of a file, or of what comes through standard input."""
+    return f"{{file: -, key: {member}}}" if name == documents.STANDARD_INPUT else f"{name}:{member}"
+
+
+def _alone(name: str) -> str:
+    """The hint to name a file without any entry of it."""
+    return f"Write {'-, without key' if name == documents.STANDARD_INPUT else name}."
 
 
 def _member(archive: Archive, name: str, member: str | None) -> Array:
@@ -300,14 +316,13 @@ def _member(archive: Archive, name: str, member: str | None) -> Array:
     listed = ", ".join(names[:MOST_ERRORS]) + (
         f", and {len(names) - MOST_ERRORS} more" if len(names) > MOST_ERRORS else ""
     )
-    if member is None and len(names) > 1:
-        raise AttncliError(
-            f"{name} holds several arrays: {listed}", hint=f"Name the one that is meant: {name}:{names[0]}"
-        )
-    if member is not None and member not in archive:
+    if member is None:
+        hint = f"Name the one that is meant: {_named(name, names[0])}" if names else ()
+        raise AttncliError(f"{name} holds {f'several arrays: {listed}' if names else 'no array'}", hint=hint)
+    if member not in archive:
         raise AttncliError(f"{name} has no array {member!r}", hint=(*nearest(member, names), f"It holds {listed}."))
     try:
-        return archive[member if member is not None else names[0]]
+        return archive[member]
     except AttncliError as error:
         raise AttncliError(f"{name}: {error.what}", hint=error.hint) from None
 
@@ -325,16 +340,16 @@ def _from_document(document: Document, name: str, member: str | None, wanted: Wa
     start = document.text.lstrip()[:2]
     if not (start[:1] in ("[", "{") or start == "- " or name.lower().endswith(".json")):
         if member is not None:
-            raise AttncliError(f"{name} is one matrix, and has no member {member}", hint=f"Write {name}.")
+            raise AttncliError(f"{name} is one matrix, and has no member {member}", hint=_alone(name))
         table = delimited.read(document, blanks=wanted.blanks)
         return Matrix(table.array, Written(table.texts, place=Place(name), find=table.find))
     node = documents.parse(document)
     if isinstance(node, Mapping):
+        member = member if member is not None else _meant(list(node.items), wanted)
         if member is None or member not in node.items:
             known = ", ".join(list(node.items)[:MOST_ERRORS])
-            raise AttncliError(
-                f"{name} holds {known}", hint=f"Name the one that is meant: {name}:{next(iter(node.items), 'W_Q')}"
-            )
+            hint = f"Name the one that is meant: {_named(name, next(iter(node.items)))}" if node.items else ()
+            raise AttncliError(f"{name} holds {known or 'nothing'}", hint=hint)
         node = node.items[member]
     if not isinstance(node, Numbers | Sequence):
         raise AttncliError(f"{name} holds no matrix", hint="A matrix is a list of rows: [[1, 0], [0, 1]].")
