@@ -56,10 +56,19 @@ class Row:
             return None
         return " or ".join(" + ".join(one.names) for one in self.report.explanations)
 
+    @property
+    def counted(self) -> list[str]:
+        """The mistakes that a class's totals count this sheet under: those of its first explanation, each once."""
+        explanations = self.report.explanations if self.report is not None else ()
+        return list(dict.fromkeys(explanations[0].names)) if explanations else []
+
 
 @dataclass(frozen=True)
 class Totals:
-    """A class as a whole: how many sheets are correct, how many not, how many unreadable; mistakes, commonest first."""
+    """A class as a whole: how many sheets are correct, how many not, how many unreadable; mistakes, commonest first.
+
+    A mistake is counted once a sheet, whether it was made alone or with another.
+    """
 
     sheets: int
     correct: int
@@ -112,7 +121,7 @@ def totals(rows: Iterable[Row]) -> Totals:
         sheets=len(rows),
         correct=sum(report.correct for report in reports),
         unreadable=sum(row.error is not None for row in rows),
-        mistakes=tuple(Counter(row.mistake for row, _ in wrong if row.mistake is not None).most_common()),
+        mistakes=tuple(Counter(name for row, _ in wrong for name in row.counted).most_common()),
         conventions=tuple(Counter(report.convention for report in reports if report.convention).most_common()),
         first_wrong=tuple(Counter(report.first_wrong for report in reports if report.first_wrong).most_common()),
         unexplained=sum(row.mistake is None and report.first_wrong not in report.missing for row, report in wrong),

@@ -7,9 +7,9 @@ import io
 import json
 
 import pytest
-from plain import attend, sheet
+from plain import attend, rows, sheet, softmax
 from test_check_verdicts import P1, P1_RIGHT, P2
-from test_mistakes import CASES, CAUSAL
+from test_mistakes import CASES, CAUSAL, PLAIN
 
 from attncli import AttncliError, Problem
 from attncli.check import Checker, check
@@ -49,8 +49,30 @@ def test_a_row_a_sheet_and_an_unreadable_one_does_not_stop_the_run(tmp_path):
     assert done == [0.25, 0.5, 0.75, 1.0]
     summed = totals(rows)
     assert (summed.sheets, summed.correct, summed.incorrect, summed.unreadable) == (4, 2, 1, 1)
-    assert summed.mistakes == (("scaled_by_d_k or scaled_twice", 1),)
+    assert summed.mistakes == (("scaled_by_d_k", 1),)
     assert summed.first_wrong == (("scaled_scores", 1),)
+
+
+def test_a_mistake_is_counted_once_a_sheet_alone_or_with_another():
+    def unscaled(k):
+        return k["scores"]
+
+    def by_columns(k):
+        return [rows(softmax, S.T).T for S in k["scaled_scores"]]
+
+    sheets = [
+        attend(PLAIN, {"scaled_scores": unscaled}),
+        attend(PLAIN, {"scaled_scores": unscaled, "weights": by_columns}),
+        attend(PLAIN, {"weights": by_columns}),
+        attend(PLAIN, {"scaled_scores": unscaled}),
+    ]
+    checker = Checker(Problem(**PLAIN))
+    graded = [marked(str(i), checker.check(sheet(stages, 4)), Marking()) for i, stages in enumerate(sheets)]
+    assert [(row.mistake or "").split(" or ")[0] for row in graded] == [
+        "unscaled", "unscaled + softmax_columns", "softmax_columns", "unscaled",
+    ]  # fmt: skip
+    assert totals(graded).mistakes == (("unscaled", 3), ("softmax_columns", 2))
+    assert totals(graded).unexplained == 0
 
 
 def test_points_are_full_for_correct_and_follow_through_for_carried_forward():

@@ -174,7 +174,7 @@ def test_a_class_has_a_line_a_sheet_and_totals(folder):
     assert lines[2].split()[:6] == ["bob.yaml", "4", "2", "1", "2.5", "scaled_scores"]
     assert "unreadable" in lines[3]
     assert "Of 3 sheets: 1 correct, 1 not, 1 unreadable." in lines
-    assert "   1 × scaled_by_d_k or scaled_twice" in lines
+    assert "   1 × scaled_by_d_k" in lines
 
 
 def test_a_class_on_a_narrow_screen(folder):
