@@ -73,7 +73,9 @@ def _value(path: str, text: str, parts: list[str], stdin: StandardInput) -> Node
 
 def _open_file(node: Node, path: str, stdin: StandardInput) -> None:
     """Where {file: -, key: K} stands in a value, what comes in is put in the place of the name."""
-    for name, inner in node.items.items() if isinstance(node, Mapping) else ():
+    if not isinstance(node, Mapping):
+        return
+    for name, inner in node.items.items():
         if name == "file" and isinstance(inner, Scalar) and inner.text.strip() == "-":
             node.items[name] = Opened(node.document, stdin.read(path), documents.STANDARD_INPUT)
         _open_file(inner, path, stdin)
