@@ -147,6 +147,24 @@ def test_part_of_a_file(tmp_path: Path) -> None:
     assert "true or false" in refusal(tmp_path, "{file: w.npy, transpose: maybe}").what
 
 
+def test_part_of_a_vector(tmp_path: Path) -> None:
+    np.save(tmp_path / "b.npy", np.arange(24.0))
+    (tmp_path / "b.json").write_text(str(list(range(24))))
+    for name in ("b.npy", "b.json"):
+        for axis in ("rows", "columns"):
+            read = z(tmp_path, f"{{file: {name}, {axis}: [4, 6]}}")
+            np.testing.assert_array_equal(read, [[3, 4, 5]])
+            assert f"{axis} 22 to 25 of 24" in refusal(tmp_path, f"{{file: {name}, {axis}: [22, 25]}}").what
+        np.testing.assert_array_equal(z(tmp_path, f"{{file: {name}, rows: 1, columns: [4, 6]}}"), [[3, 4, 5]])
+        assert "rows 2 to 2 of 1" in refusal(tmp_path, f"{{file: {name}, rows: 2, columns: [4, 6]}}").what
+    (tmp_path / "p.yaml").write_text(
+        "Z: [[1]]\nW_Q: [[1, 1]]\nW_K: [[1, 1]]\nW_V: [[1]]\n"
+        "b_Q: {file: b.npy, rows: [1, 2]}\nb_K: {file: b.json, columns: [23, 24]}\n"
+    )
+    problem = attncli.load(tmp_path / "p.yaml")
+    assert (problem.b_Q.tolist(), problem.b_K.tolist()) == ([0, 1], [22, 23])
+
+
 CSV = {
     "z.csv": "1,2.50,-3\n.125,1e-3,7\n",
     "header.csv": "a,b,c\n1,2.50,-3\n.125,1e-3,7\n",

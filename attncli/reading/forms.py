@@ -154,9 +154,13 @@ class _Change:
         return numbers[0], numbers[-1]
 
     def apply(self, array: Any) -> Any:
+        if array.ndim == 1 and len(self.parts) == 2:
+            array = array[None]  # a single row
         for name, (first, last) in self.parts.items():
-            axis = array.ndim - (2 if name == "rows" else 1)
-            size = array.shape[axis] if axis >= 0 else 0
+            axis = (
+                array.ndim - 2 if name == "rows" and array.ndim > 1 else array.ndim - 1
+            )  # a vector's entries, by either
+            size = array.shape[axis]
             if last > size:
                 raise self.node.items[name].error(f"{self.key}: {name} {first} to {last} of {size}", key=self.key)
             array = np.take(array, range(first - 1, last), axis=axis)
