@@ -345,8 +345,13 @@ def _distinct(found: list[Candidate], first: str, columns: bool) -> tuple[Explan
     explanations: dict[tuple[str, ...], Explanation] = {}
     for candidate in found:
         explanations.setdefault(candidate.names, explanation(candidate, columns))
-    if any(len(names) == 1 and MISTAKES[names[0]].stage == first for names in explanations):
-        explanations.pop(("stage_copied",), None)
+    instead = [
+        {*names} - {name} | {"stage_copied"}
+        for names in explanations
+        for name in names
+        if MISTAKES[name].stage == first
+    ]
+    explanations = {names: one for names, one in explanations.items() if {*names} not in instead}
     return tuple(sorted(explanations.values(), key=lambda one: len(one.names)))
 
 
