@@ -224,6 +224,12 @@ def test_required_stages(folder):
     assert "no known mistake" not in everyone
 
 
+def test_only_what_was_tried_is_denied(folder):
+    (folder / "bad.yaml").write_text("weights: [[.2, .3, .5], [.1, .1, .8], [.6, .2, .2]]\n", encoding="utf-8")
+    said = "No known mistake gives these numbers, nor does any pair of them that was tried.\n"
+    assert said in run("p.yaml", "bad.yaml").stdout
+
+
 def test_one_more_entry_is_one(folder):
     wrong = [["9", "9", "9"], ["9", "9", "9"], P1_RIGHT["scores"][2]]
     (folder / "bad.yaml").write_text(yaml_of({"scores": wrong}), encoding="utf-8")

@@ -297,7 +297,7 @@ def _conclusions(report: Report) -> Iterator[str]:
 def _explanations(report: Report) -> Iterator[str]:
     if not report.explanations:
         if report.rounding is None and any(v.verdict in (WRONG, TOO_COARSE) for v in report.stages):
-            yield "No known mistake gives these numbers, nor do two of them, of the pairs that were tried."
+            yield "No known mistake gives these numbers, nor does any pair of them that was tried."
         return
     several = len(report.explanations) > 1
     if several:
