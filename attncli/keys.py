@@ -91,11 +91,9 @@ HEAD_KEYS = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_O")
 
 def unknown_key(name: str, known: Sequence[str] = tuple(KEYS), path: str | None = None) -> AttncliError:
     """The error for a key that is none of ``known``, with the nearest that is."""
-    from difflib import get_close_matches
+    from attncli.suggestions import key_hint
 
-    plain = {one.lower().replace("_", ""): one for one in known}
-    close = get_close_matches(name.lower().replace("_", ""), plain, 1, cutoff=0.6)
-    hint = f"Did you mean {plain[close[0]]}?" if close else f"Known keys: {', '.join(known)}."
+    hint = key_hint(name, known) or f"Known keys: {', '.join(known)}."
     if name in ("multihead", "contributions"):
         hint = f"{name} is always computed; attncli check holds it to an answer sheet."
     return AttncliError(f"unknown key {name!r}", hint=hint, key=path or name)

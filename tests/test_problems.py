@@ -348,3 +348,9 @@ def test_a_mutated_example_is_a_problem_or_an_error(
         assert str(error)  # noqa: PT017
         return
     assert isinstance(problem, attncli.Problem)
+
+
+def test_a_number_of_heads_has_its_own_key() -> None:
+    with pytest.raises(AttncliError) as caught:
+        attncli.load("three-tokens", "heads=2")
+    assert caught.value.hint == ("Did you mean num_heads: 2?",)

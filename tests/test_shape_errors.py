@@ -335,8 +335,14 @@ def test_heads_in_a_list(heads, expected):
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("W_q", "W_Q"), ("wk", "W_K"), ("token", "tokens"), ("masks", "mask"), ("Scale", "scale")]
-)
+    ("name", "meant"),
+    [
+        ("W_q", "W_Q"), ("wk", "W_K"), ("token", "tokens"), ("masks", "mask"), ("Scale", "scale"), ("X", "Z"),
+        ("Q_W", "W_Q"), ("WQ", "W_Q"), ("q_proj", "W_Q"), ("w_key", "W_K"), ("out_proj", "W_O"), ("bV", "b_V"),
+        ("value_bias", "b_V"), ("h", "num_heads"), ("n_heads", "num_heads"), ("M", "memory"), ("keys", "K"),
+        ("A", "weights"), ("S", "scores"), ("attn", "weights"), ("causal", "mask: causal"),
+    ],
+)  # fmt: skip
 def test_an_unknown_key_suggests_the_nearest(name, meant):
     assert errors(**{name: [[1]]})[0].hint == (f"Did you mean {meant}?",)
 
@@ -352,6 +358,11 @@ def test_an_unknown_key_suggests_the_nearest(name, meant):
 )  # fmt: skip
 def test_a_setting_suggests_the_nearest_of_its_words(key, value, meant):
     assert errors(**{**LAYER, key: value})[0].hint == ((f"Did you mean {meant}?",) if meant else ())
+
+
+@pytest.mark.parametrize("name", ["d_k", "d_model", "head_dim", "n", "m"])
+def test_sizes_are_no_keys(name):
+    assert errors(**{name: 2})[0].hint == ("Leave it out: sizes follow from the matrices.",)
 
 
 def test_a_key_that_is_like_none_lists_all():

@@ -123,6 +123,18 @@ def test_an_unknown_stage_names_the_nearest(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("S", "scores"), ("S~", "scaled_scores"), ("A", "weights"), ("O", "outputs"), ("attn", "weights"), ("q", "Q"),
+     ("Concat", "concat"), ("MultiHead", "multihead"), ("output", "outputs")],
+)  # fmt: skip
+def test_the_symbol_of_a_stage_is_no_key_but_names_it(tmp_path: Path, name: str, meant: str) -> None:
+    with pytest.raises(AttncliError) as caught:
+        sheet(tmp_path, f'"{name}": [[1]]\n')
+    assert caught.value.what == f"{name!r} is no stage"
+    assert caught.value.hint == (f"Did you mean {meant}?",)
+
+
 def test_npz_is_judged_at_its_precision(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", weights=np.float32([[0.5]]), outputs=np.array([[1, 2]]))
     stages = read_sheet(tmp_path / "a.npz").stages

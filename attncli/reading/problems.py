@@ -270,7 +270,9 @@ class Reading:
 
     def heads(self, node: Node) -> Any:
         if not isinstance(node, Sequence):
-            raise node.error("heads is a list of {W_Q, W_K, W_V}, one entry a head", key="heads")
+            number = node.text.strip() if isinstance(node, Scalar) else ""
+            hint = f"Did you mean num_heads: {number}?" if number.isdigit() else ()
+            raise node.error("heads is a list of {W_Q, W_K, W_V}, one entry a head", hint=hint, key="heads")
         errors = Collector()
         heads: list[dict[str, Any]] = []
         for r, entry in enumerate(node.items, 1):

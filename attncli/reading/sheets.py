@@ -93,10 +93,10 @@ def of_node(node: Node, name: str) -> AnswerSheet:
 
 def unknown_stage(stage: str, where: Place | None) -> AttncliError:
     """The error for a name that is no stage, with the nearest that is."""
-    plain = {name.lower(): name for name in STAGE_NAMES}
-    near = matrices.nearest(stage.lower(), list(plain))
-    close = near[0].removeprefix("Did you mean ").rstrip("?") if near else None
-    hint = f"Did you mean {plain[close]}?" if close else f"Stages are {', '.join(STAGE_NAMES)}."
+    from attncli.suggestions import stage_meant
+
+    meant = stage_meant(stage)
+    hint = f"Did you mean {meant}?" if meant else f"Stages are {', '.join(STAGE_NAMES)}."
     return AttncliError(f"{stage!r} is no stage", hint=hint, where=where)
 
 
