@@ -13,6 +13,7 @@ import pytest
 
 import attncli
 from attncli.errors import AttncliError
+from attncli.reading.sheets import read_sheet
 
 MATRIX = np.array([[1.0, 2.5, -3.0], [0.125, 1e-3, 7.0]])
 
@@ -354,6 +355,23 @@ def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(monkeypatch, b"K: [[1, 1, 1]]\nV: [[1]]\n")
     with pytest.raises(AttncliError, match="Q reads standard input"):
         attncli.load("-", "Q=-")
+
+
+def test_a_pattern_that_the_shell_left_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sheets").mkdir()
+    (tmp_path / "sheets" / "a.yaml").write_text("weights: [[1]]\n")
+    for pattern, hint in (("sheets/*.yml", ()), ("sheet[12]/?.yaml", ("There is no folder 'sheet[12]'.",)), ("*x", ())):
+        for read in (attncli.load, read_sheet):
+            with pytest.raises(AttncliError) as caught:
+                read(pattern)
+            assert (caught.value.what, caught.value.hint) == (f"{pattern}: this pattern matches no file", hint)
+    with pytest.raises(AttncliError) as caught:
+        read_sheet("sheets/*.yaml")
+    assert caught.value.what == "sheets/*.yaml: this is a pattern, and no file is called so"
+    assert "without quotes" in caught.value.hint[0]
+    (tmp_path / "[1].yaml").write_text("weights: [[1]]\n")
+    assert list(read_sheet("[1].yaml").stages) == ["weights"]
 
 
 def test_nothing_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

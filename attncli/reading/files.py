@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,12 +76,29 @@ def _named(error: AttncliError, shown: str) -> AttncliError:
 
 
 def missing(path: Path, shown: str) -> AttncliError:
-    """The error for a file that is not there."""
+    """The error for a file that is not there, or for a pattern that the shell left as it stands."""
+    if is_pattern(shown):
+        return _unmatched(path, shown)
     near = paths.nearest(path)
     folder = str(path.parent)
     looked = "this folder" if folder == "." else f"the folder {folder!r}"
     hint = f"Did you mean {near}?" if near else f"It was looked for in {looked}."
     return AttncliError(f"{shown}: there is no such file", hint=hint)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a name that no file has is a pattern, which the shell would have replaced if files matched it."""
+    return re.search(r"[*?]|\[.+\]", text) is not None
+
+
+def _unmatched(path: Path, shown: str) -> AttncliError:
+    from glob import iglob
+
+    if next(iglob(str(path)), None) is not None:
+        what = f"{shown}: this is a pattern, and no file is called so"
+        return AttncliError(what, hint="Write it without quotes: the shell puts the files' names in its place.")
+    hint = () if path.parent.is_dir() else f"There is no folder {str(path.parent)!r}."
+    return AttncliError(f"{shown}: this pattern matches no file", hint=hint)
 
 
 def unreadable(error: OSError | ValueError, shown: str) -> AttncliError:

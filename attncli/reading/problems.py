@@ -73,7 +73,7 @@ def find_problem(text: str) -> Path:
     shipped = examples.path(text)
     if shipped is not None:
         return shipped
-    if path.suffix or len(path.parts) > 1:
+    if path.suffix or len(path.parts) > 1 or files.is_pattern(text):
         return path
     error, missing = examples.unknown(text), files.missing(path, text)
     near = [hint for hint in missing.hint if hint.startswith("Did you")]
