@@ -1,5 +1,6 @@
 """The commands `check` and `mistakes`: arguments in, one library call, one renderer, one exit code."""
 
+import os
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +33,7 @@ Examples:
   attncli check problem.yaml sheets/*.yaml
   attncli check problem.yaml sheets/*.yaml -o grades.csv --points weights=2,outputs=3
   attncli check layer.yaml dump.npz --rtol 1e-5
+  attncli check layer.yaml dump/*.npy --rtol 1e-5   (a stage a file: weights.npy)
 """
 
 MISTAKES_HELP = """The known mistakes: what `check` can name, each with its stage and its wrong formula.
@@ -143,7 +145,7 @@ def _split_commas(texts: list[str]) -> list[str]:
 def _checked(checker: "Checker", names: list[str], stage: str | None, marking: "Marking") -> "list[Row]":
     """A row for each sheet, or one for the problem's own ``expect``. One sheet alone is read, or the command fails."""
     from attncli.classroom import grade, marked
-    from attncli.reading.sheets import read_sheet
+    from attncli.reading.sheets import is_dump, read_dump, read_sheet
     from attncli.terminal import progress
 
     def read(source: str) -> "AnswerSheet":
@@ -152,6 +154,9 @@ def _checked(checker: "Checker", names: list[str], stage: str | None, marking: "
     sheets = names[1:]
     if not sheets:
         return [marked(f"{names[0] if names else 'KEY=VALUE'}: expect", checker.check(), marking)]
+    if stage is None and is_dump(sheets):
+        folder = os.path.dirname(sheets[0]) or os.curdir
+        return [marked(folder, checker.check(read_dump(sheets, folder)), marking)]
     if len(sheets) == 1:
         name = "standard input" if sheets[0] == "-" else sheets[0]
         return [marked(name, checker.check(read(sheets[0])), marking)]

@@ -12,7 +12,7 @@ import pytest
 
 import attncli
 from attncli.errors import AttncliError
-from attncli.reading.sheets import read_sheet
+from attncli.reading.sheets import is_dump, read_dump, read_sheet
 from attncli.sheet import AnswerSheet, SheetStage
 
 
@@ -238,3 +238,42 @@ def test_what_is_no_sheet(tmp_path: Path, text: str) -> None:
     with pytest.raises(AttncliError) as caught:
         sheet(tmp_path, text)
     assert f"{tmp_path}/a.yaml" in str(caught.value)
+
+
+def dumped(folder, **arrays):
+    folder.mkdir()
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", np.array(array))
+    return sorted(str(path) for path in folder.iterdir())
+
+
+def test_a_file_a_stage(tmp_path):
+    names = dumped(tmp_path / "dump", weights=[[0.5, 0.5]], Q=[[1.0]])
+    (tmp_path / "dump" / "notes.md").write_text("mine")
+    for sheet in (read_dump(names, "dump"), read_sheet(tmp_path / "dump")):
+        assert list(sheet.stages) == ["Q", "weights"]
+        assert sheet.stages["weights"].value.tolist() == [[0.5, 0.5]]
+    assert list(read_sheet(names[1]).stages) == ["weights"]
+
+
+def test_files_are_one_dump_where_they_are_called_after_stages(tmp_path):
+    assert is_dump(["d/Q.npy", "d/weights.npy"])
+    assert is_dump(["d/Q.csv", "d/weights.npy"])
+    assert is_dump(["d/Z.npy", "d/weights.npy"])
+    for names in (
+        ["d/Q.npy"],
+        ["a/Q.npy", "b/Q.npy"],
+        ["d/Q.npy", "e/K.npy"],
+        ["ada.npy", "bob.npy"],
+        ["Q.csv", "b.csv"],
+    ):
+        assert not is_dump(names)
+    with pytest.raises(AttncliError, match="'weigths' is no stage"):
+        read_dump(dumped(tmp_path / "dump", Q=[[1.0]], weigths=[[1.0]]), "dump")
+
+
+def test_a_folder_without_a_stage(tmp_path):
+    (tmp_path / "sheets").mkdir()
+    (tmp_path / "sheets" / "ada.yaml").write_text("weights: [[1]]")
+    with pytest.raises(AttncliError, match="no file of a stage is in this folder"):
+        read_sheet(tmp_path / "sheets")

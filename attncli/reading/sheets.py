@@ -26,22 +26,57 @@ ABOUT = ("title", "source", "note", "name", "student")
 _TIDY = ("stage", "row", "column", "value")
 
 
+_SINGLE = (".npy", ".csv", ".tsv", ".txt")
+"""Suffixes of files that may hold one matrix: its stage is the file's name, weights.npy."""
+
+
 def read_sheet(source: str | os.PathLike[str], *, stage: str | None = None) -> AnswerSheet:
-    """The answer sheet in a file, or "-" for standard input.
+    """The answer sheet in a file, in a folder with a file a stage, or "-" for standard input.
 
     YAML and JSON: stage → matrix, perhaps under `expect`. An entry null, ~ or ? is not judged; {2: [...], 3: [...]}
-    gives only some rows. .npz: an array a stage. CSV: columns stage, head, row, column, value; or a plain matrix, and
-    ``stage`` says of which. Its paths may not leave its folder.
+    gives only some rows. .npz: an array a stage. CSV: columns stage, head, row, column, value; or a plain matrix, as
+    .npy is: ``stage`` says of which stage, or the file's name does. Its paths may not leave its folder.
 
     Raises AttncliError where it can't be read or names an unknown stage. What is wrong within one stage becomes that
     stage's ``error``, and the others are read all the same.
     """
     text = os.fspath(source)
+    if os.path.isdir(text):
+        return read_dump([os.path.join(text, name) for name in sorted(os.listdir(text)) if _is_of_a_stage(name)], text)
     if text == "-":
         content, name = files.from_bytes(documents.standard_input(files.MAX_TEXT), "standard input"), "standard input"
     else:
         content, name = files.load(Path(text), text), text
     return of_content(content, name, stage)
+
+
+def is_dump(names: list[str]) -> bool:
+    """Whether several files are the stages of one sheet: arrays in one folder, called after stages (weights.npy)."""
+    paths = [Path(name) for name in names]
+    alike = len({path.parent for path in paths}) == 1 and len({path.stem for path in paths}) == len(paths) > 1
+    return alike and (
+        all(map(_is_of_a_stage, names))
+        or (all(path.suffix == ".npy" for path in paths) and any(map(_is_of_a_stage, names)))
+    )
+
+
+def read_dump(names: list[str], name: str) -> AnswerSheet:
+    """The sheet whose stages lie in a file each."""
+    if not names:
+        hint = (
+            f"Its files are called after stages: weights.npy, or {', '.join(_SINGLE[1:])}. Sheets go by name: {name}/*"
+        )
+        raise AttncliError("no file of a stage is in this folder", hint=hint, where=Place(name))
+    stages: dict[str, SheetStage] = {}
+    for one in names:
+        if not _is_of_a_stage(one):
+            raise unknown_stage(Path(one).stem, Place(one))
+        stages |= read_sheet(one).stages
+    return AnswerSheet({stage: stages[stage] for stage in STAGE_NAMES if stage in stages}, name)
+
+
+def _is_of_a_stage(name: str) -> bool:
+    return Path(name).stem in STAGE_NAMES and Path(name).suffix.lower() in _SINGLE
 
 
 def of_content(content: files.Content, name: str, stage: str | None = None) -> AnswerSheet:
@@ -64,8 +99,10 @@ def of_content(content: files.Content, name: str, stage: str | None = None) -> A
 
 
 def _told(stage: str | None, name: str) -> str:
+    if stage is None and _is_of_a_stage(name):
+        return Path(name).stem
     if stage is None:
-        hint = "Say of which stage it is (-s weights), or write weights: [[...]]."
+        hint = "Say of which stage it is (-s weights), call the file weights.npy, or write weights: [[...]]."
         raise AttncliError("this is a single matrix, of no stage", hint=hint, where=Place(name))
     return stage
 
