@@ -63,9 +63,7 @@ def is_dump(names: list[str]) -> bool:
 def read_dump(names: list[str], name: str) -> AnswerSheet:
     """The sheet whose stages lie in a file each."""
     if not names:
-        hint = (
-            f"Its files are called after stages: weights.npy, or {', '.join(_SINGLE[1:])}. Sheets go by name: {name}/*"
-        )
+        hint = f"A dump's files are called after stages: weights.npy. The sheets of a class are {name}/*.yaml."
         raise AttncliError("no file of a stage is in this folder", hint=hint, where=Place(name))
     stages: dict[str, SheetStage] = {}
     for one in names:
