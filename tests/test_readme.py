@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,17 @@ def test_every_stage_is_in_the_table_with_its_meaning():
 def test_the_changes_are_told():
     assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert attncli.__version__
+
+
+def test_the_table_of_formats_says_what_one_file_holds():
+    words = {"stages": "all that is selected", "stage": "one stage", "matrix": "one matrix"}
+    for name, row in FORMATS.items():
+        holds = "one stage, all its heads" if name in ("svg", "png", "pdf") else words[row.holds]
+        assert f"| `{name}` | {row.meaning} | {holds} |" in README
+
+
+def test_the_extras_of_users_are_spoken_of_with_how_to_install_them():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for name in ("exact", "plot", "fast"):
+        assert name in extras
+        assert f"pip install '.[{name}]'" in README
