@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attncli.compute import wanted_stages
+from attncli.compute import unknown_stage, wanted_stages
 from attncli.errors import AttncliError
 from attncli.keys import KEYS
 from attncli.stages import STAGES
@@ -30,6 +30,8 @@ _CELL = re.compile(
 )
 _LIKE_A_CELL = re.compile(r"(?P<name>[A-Za-z]\w*)(?:(?:\.\w+)*[\[(].*|(?P<dotted>\.[^/\\]+))", re.DOTALL)
 _RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
+MOST_DIGITS = 20
+"""Of an index: one of so many or more is beyond any matrix, whatever follows."""
 _SUFFIX = re.compile(r"\.(ya?ml|json|npy|npz|csv|tsv|txt)$")
 _PART = re.compile(
     r"\s*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<plain>[^,;]*?))\s*(?P<end>[,;]|\Z)", re.DOTALL
@@ -114,15 +116,11 @@ def refuse_no_stage(text: str) -> None:
         if _CELL.fullmatch(text.strip()) is None:
             raise _no_cell(text)
         return
-    known = f"The stages are {', '.join(STAGES)}."
     if name in KEYS:
         what = "an input" if KEYS[name].kind in ("matrix", "vector", "heads") else "a key of the problem"
-        raise AttncliError(f"{name} is {what}, and only cells of stages are explained", hint=known)
-    from attncli.suggestions import stage_meant
-
-    meant = stage_meant(name)
-    hints = (f"Did you mean {meant}?", known) if meant else (known,)
-    raise AttncliError(f"unknown stage {name!r}", hint=hints)
+        hint = f"The stages are {', '.join(STAGES)}."
+        raise AttncliError(f"{name} is {what}, and only cells of stages are explained", hint=hint)
+    raise unknown_stage(name)
 
 
 def _no_cell(text: str) -> AttncliError:
@@ -252,7 +250,7 @@ class _Frame:
     def _position(self, part: str, size: int, what: str) -> int:
         """The 0-based position that a number or a token means."""
         if re.fullmatch(r"[-+]?[0-9]+", part):
-            number = int(part)
+            number = int(part[:MOST_DIGITS])
             if not 1 <= number <= size:
                 counted = "; indices count from 1" if number <= 0 else ""
                 raise self._error(f"{self.typed}: there is no {what} {number}{counted}")

@@ -146,19 +146,18 @@ def wanted_stages(problem: Problem, stages: Iterable[str] | None) -> list[str]:
     names = list(stages)
     for name in names:
         if name not in STAGES:
-            raise _unknown_stage(name)
+            raise unknown_stage(name)
         if not is_present(problem, name):
             raise AttncliError(f"this problem has no {name}: {why_absent(problem, STAGES[name])}")
     return [name for name in STAGES if name in names]
 
 
-def _unknown_stage(name: str) -> AttncliError:
-    from difflib import get_close_matches
+def unknown_stage(name: str) -> AttncliError:
+    """The error for a name that is no stage, with the one that is meant."""
+    from attncli.suggestions import stage_meant
 
-    close = get_close_matches(name.lower(), STAGES, 1, cutoff=0.5)
-    close = close or [stage for stage in STAGES if stage.lower() == name.lower()]
-    known = f"The stages are {', '.join(STAGES)}."
-    return AttncliError(f"unknown stage {name!r}", hint=(f"Did you mean {close[0]}?", known) if close else known)
+    meant, known = stage_meant(name), f"The stages are {', '.join(STAGES)}."
+    return AttncliError(f"unknown stage {name!r}", hint=(f"Did you mean {meant}?", known) if meant else known)
 
 
 def why_absent(problem: Problem, stage: Stage) -> str:

@@ -138,6 +138,7 @@ def test_a_wrong_index_says_which_exist():
         "weights[4;1,1]: there is no head 4\n"
         "  There are heads 1 to 3, rows 1 to 3, columns 1 to 3: weights[1;1,1] to weights[3;3,3]."
     )
+    assert ": there is no row 9" in refusal(keys, f"weights[{'9' * 5000},1]")
     assert "there is no batch entry 3" in refusal(VARIANTS["batch"], "weights[3;1,1]")
 
 

@@ -85,10 +85,13 @@ def test_a_stage_that_is_not_there_says_why(stage, why):
         compute(Problem(**THREE), [stage])
 
 
-def test_an_unknown_stage_suggests_the_nearest():
+@pytest.mark.parametrize(
+    ("name", "meant"), [("weigths", "weights"), ("A", "weights"), ("q", "Q"), ("S~", "scaled_scores")]
+)
+def test_an_unknown_stage_suggests_the_one_that_is_meant(name, meant):
     with pytest.raises(AttncliError) as caught:
-        compute(Problem(**THREE), ["weigths"])
-    assert caught.value.hint[0] == "Did you mean weights?"
+        compute(Problem(**THREE), [name])
+    assert caught.value.hint[0] == f"Did you mean {meant}?"
 
 
 def test_a_table_row_a_stage():
