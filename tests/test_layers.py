@@ -13,7 +13,7 @@ import attncli
 PACKAGE = Path(attncli.__file__).parent
 
 LAYERS = {
-    "words": "errors keys names notation written writing examples exact_text derivation reading.literals",
+    "words": "errors suggestions keys names notation written writing examples exact_text derivation reading.literals",
     "mathematics": "ops masks mask_words",
     "problem": "sizes needs settings fused problem",
     "stages": "stages memory blocks compute cells",
@@ -29,7 +29,10 @@ LAYERS = {
 SIDE_BY_SIDE = {"explain", "check", "inspect"}
 """These layers know nothing of each other."""
 
-UPWARD = {("compute", "rendering.notebook"): "a notebook asks a Result itself how it looks"}
+UPWARD = {
+    ("compute", "rendering.notebook"): "a notebook asks a Result itself how it looks",
+    ("suggestions", "stages"): "what is meant by A or S stands in the table of stages; asked for an error alone",
+}
 """The only imports against the order, with their reasons."""
 
 PLACES = {
