@@ -254,7 +254,7 @@ def attend(
     power, unit = (np.exp2, np.log2(np.e)) if top is None and _exp2_is_faster() else (np.exp, 1.0)
     Q = Q * _as(unit if softcap is None else 1 / softcap, Q)
     room = np.empty(len(Q) * KEYS, Q.dtype) if room is None else room
-    ones = np.ones((KEYS, 1), Q.dtype)
+    ones, part = np.ones((KEYS, 1), Q.dtype), np.empty_like(outputs)
     for first in range(0, len(K), KEYS):
         keys = slice(first, min(first + KEYS, len(K)))
         allowed, bias = mask(keys) if mask else (None, None)
@@ -274,7 +274,7 @@ def attend(
             outputs *= shrunk
             total *= shrunk
         power(scores, out=scores)
-        outputs += scores @ V[keys]
+        outputs += np.matmul(scores, V[keys], out=part)
         total += scores @ ones[:width]
     empty = total[:, 0] == 0
     outputs /= np.where(empty[:, None], _as(1, outputs), total)
