@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attncli.cli_words import OutputFile, Rounding, load_words, prepared, split_words
+from attncli.cli_words import OutputFile, Rounding, complete_list, load_words, prepared, split_commas, split_words
 from attncli.errors import AttncliError
 from attncli.names import STAGE_NAMES
 
@@ -135,11 +135,7 @@ def _checker(problem: "Problem", names: list[str], rule: "Rule", require: list[s
 
     if names.count("-") > 1:
         raise AttncliError("standard input can be read only once", hint="Give the problem or the sheet as a file.")
-    return Checker(problem, rule, _split_commas(require))
-
-
-def _split_commas(texts: list[str]) -> list[str]:
-    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    return Checker(problem, rule, split_commas(require))
 
 
 def _checked(checker: "Checker", names: list[str], stage: str | None, marking: "Marking") -> "list[Row]":
@@ -168,8 +164,7 @@ def _mistakes(incomplete: str) -> list[str]:
     """The names of mistakes, also behind a comma."""
     from attncli.mistakes import MISTAKES
 
-    before, comma, last = incomplete.rpartition(",")
-    return [before + comma + name for name in MISTAKES if name.startswith(last)]
+    return complete_list(incomplete, MISTAKES)
 
 
 def mistakes(
@@ -195,7 +190,7 @@ def _selected(texts: list[str] | None) -> "list[Mistake]":
 
     from attncli.mistakes import MISTAKES
 
-    names = _split_commas(texts or [])
+    names = split_commas(texts)
     if texts and not names:
         raise AttncliError("no mistake is named", hint="`attncli mistakes` lists them all.")
     for name in names:

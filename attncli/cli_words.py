@@ -5,6 +5,7 @@ one by one at each start, so the modules of commands don't put it off.
 """
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
 # Completion: typer itself keeps of what is offered what begins as the user's word does
 
 
-def complete_stages(incomplete: str) -> list[str]:
-    """The names of stages, also behind a comma."""
+def complete_list(incomplete: str, names: Iterable[str]) -> list[str]:
+    """Names, also behind a comma."""
     before, comma, last = incomplete.rpartition(",")
-    return [before + comma + name for name in STAGE_NAMES if name.startswith(last)]
+    return [before + comma + name for name in names if name.startswith(last)]
+
+
+def complete_stages(incomplete: str) -> list[str]:
+    """The names of stages."""
+    return complete_list(incomplete, STAGE_NAMES)
 
 
 def _formats() -> list[tuple[str, str]]:
@@ -158,9 +164,14 @@ def _round(text: str) -> int | dict[str, int]:
         raise AttncliError(f"--round takes a number of decimals, not {text!r}", hint=hint) from None
 
 
+def split_commas(texts: list[str] | None) -> list[str]:
+    """The names in some words, each of which is a name or a comma list."""
+    return [name.strip() for text in texts or [] for name in text.split(",") if name.strip()]
+
+
 def split_list(texts: list[str] | None) -> list[str] | None:
     """A repeatable option, each time a name or a comma list; None where it isn't there at all."""
-    names = [name.strip() for text in texts or [] for name in text.split(",") if name.strip()]
+    names = split_commas(texts)
     if texts and not names:
         raise AttncliError("-s names no stage", hint=f"The stages are {', '.join(STAGE_NAMES)}.")
     return names or None

@@ -15,6 +15,7 @@ from attncli.stages import LAST, SCORES, STAGES, Stage, is_present, needed, pres
 
 if TYPE_CHECKING:
     from attncli.blocks import Made, Progress
+    from attncli.masks import Mask
     from attncli.ops import Array
     from attncli.problem import Problem
     from attncli.rendering.notebook import Tables
@@ -199,13 +200,11 @@ def _notes_on(problem: Problem, name: str, values: Mapping[str, Array]) -> list[
     before = (one for one in values if one != name)
     source = values.get(_FROM_ROWS.get(name, ""))
     if _overflows(problem, name, array, source) and not any(_overflows(problem, one, values[one]) for one in before):
-        return [f"{name} overflows {problem.dtype}, whose largest number is {np.finfo(problem.dtype).max:.6g}"]
-    notes = []
-    if name == "masked_scores" and _mask_overflows(problem):
-        notes = [f"a number of the mask overflows {problem.dtype}, and is infinite in it"]
+        return [_overflow(f"{name} overflows", problem)]
     mask = problem.mask if name == "masked_scores" else None
-    if mask and mask.changes_nothing and not (mask.bands and problem.n == 1):  # a decoding step sees all: no news
-        return [_CHANGES_NOTHING]
+    notes = _on_mask(problem, mask, mask.changes_nothing) if mask else []
+    if notes == [_CHANGES_NOTHING]:
+        return notes
     last = next((score for score in SCORES if is_present(problem, score)), None)
     if name != last or not (problem.mask or problem.given):
         return notes
@@ -213,7 +212,20 @@ def _notes_on(problem: Problem, name: str, values: Mapping[str, Array]) -> list[
     return notes + _on_empty_rows(problem, np.asarray(np.isneginf(array.max(axis=-1))))
 
 
+def _overflow(said: str, problem: Problem) -> str:
+    return f"{said} {problem.dtype}, whose largest number is {np.finfo(problem.dtype).max:.6g}"
+
+
 _CHANGES_NOTHING = "the mask changes nothing: every query may attend to every key"
+
+
+def _on_mask(problem: Problem, mask: Mask, changes_nothing: bool) -> list[str]:
+    """What a person should know of a mask: that it changes nothing, or that a number of it is too large."""
+    if changes_nothing and not (mask.bands and problem.n == 1):  # a decoding step sees all: no news
+        return [_CHANGES_NOTHING]
+    if _mask_overflows(problem):
+        return [f"a number of the mask overflows {problem.dtype}, and is infinite in it"]
+    return []
 
 
 def _mask_overflows(problem: Problem) -> bool:
@@ -251,13 +263,9 @@ def _has_overflowed(problem: Problem, name: str, last: Made) -> bool:
 def _on_blocks(problem: Problem, name: str, last: Made, overflows: bool) -> list[str]:
     """What a person should read beside a stage that was made by blocks; the same as where its stages are whole."""
     if overflows:
-        most = np.finfo(problem.dtype).max
-        return [f"numbers on the way to the {name} overflow {problem.dtype}, whose largest number is {most:.6g}"]
-    mask, notes = problem.mask, []
-    if mask and _mask_overflows(problem):
-        notes = [f"a number of the mask overflows {problem.dtype}, and is infinite in it"]
-    if mask and mask.bias is None and not last.hides and not (mask.bands and problem.n == 1):
-        return [*notes, _CHANGES_NOTHING]
+        return [_overflow(f"numbers on the way to the {name} overflow", problem)]
+    mask = problem.mask
+    notes = _on_mask(problem, mask, mask.bias is None and not last.hides) if mask else []
     return notes + _on_empty_rows(problem, last.empty)
 
 

@@ -26,17 +26,22 @@ def needed_for(problem: Problem, names: Iterable[str]) -> int:
 
 def is_beyond_memory(problem: Problem, names: Iterable[str]) -> bool:
     """Whether these stages take more than the memory that is free."""
-    free = available()
-    return free is not None and needed_for(problem, names) > free
+    return _shortage(problem, names) is not None
+
+
+def _shortage(problem: Problem, names: Iterable[str]) -> tuple[int, int] | None:
+    """What these stages take and what is free, in bytes; None where that is enough, or unknown."""
+    need, free = needed_for(problem, names), available()
+    return None if free is None or need <= free else (need, free)
 
 
 def refuse_beyond_memory(problem: Problem, names: Iterable[str]) -> None:
     """Raise AttncliError where the stages, and the work on the largest of them, exceed the memory that is free."""
     names = list(names)
-    free = available()
-    if free is None or not is_beyond_memory(problem, names):
+    shortage = _shortage(problem, names)
+    if shortage is None:
         return
-    need = needed_for(problem, names)
+    need, free = shortage
     last = next((name for name in reversed(LAST) if is_present(problem, name)), None)
     hints = [f"{', '.join(names)} would all be held at once."]
     if last and names != [last]:

@@ -96,6 +96,9 @@ AGREEING = {
     "a mask_fill that overflows": {
         "Q": EYE * 2, "K": EYE * 2, "V": EYE * 2, "mask": "causal", "mask_fill": -1e39, "dtype": "float32",
     },
+    "the same of a mask that changes nothing": {
+        "Q": EYE * 2, "K": EYE * 2, "V": EYE * 2, "mask": {"window": 5}, "mask_fill": -1e39, "dtype": "float32",
+    },
     "an empty head beside one that overflows": {
         "Z": np.ones((2, 1)), "W_Q": [[1.0, 1.0]], "W_K": [[1.0, 1.0]], "W_V": [[1e30, 1e30]], "W_O": [[1.0], [1e30]],
         "num_heads": 2, "dtype": "float32", "mask": {"keep": [[[0, 0], [0, 0]], [[1, 1], [1, 1]]]},

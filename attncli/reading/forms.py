@@ -157,9 +157,8 @@ class _Change:
         if array.ndim == 1 and len(self.parts) == 2:
             array = array[None]  # a single row
         for name, (first, last) in self.parts.items():
-            axis = (
-                array.ndim - 2 if name == "rows" and array.ndim > 1 else array.ndim - 1
-            )  # a vector's entries, by either
+            along_rows = name == "rows" and array.ndim > 1  # a vector's entries go by either name
+            axis = array.ndim - (2 if along_rows else 1)
             size = array.shape[axis]
             if last > size:
                 raise self.node.items[name].error(f"{self.key}: {name} {first} to {last} of {size}", key=self.key)
