@@ -291,7 +291,7 @@ def test_a_problems_own_sheet_is_judged_by_round_too(folder):
 
 
 def mistakes(*arguments):
-    return CliRunner().invoke(APP, ["mistakes", *arguments])
+    return CliRunner().invoke(APP, ["mistakes", *arguments], env={"COLUMNS": "120"})
 
 
 def test_the_known_mistakes_are_listed():
