@@ -21,8 +21,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from attncli.check import Report, check
     from attncli.compute import Result, compute
-    from attncli.errors import AttncliError
     from attncli.explain import explain
+    from attncli.language.errors import AttncliError
     from attncli.problem import Problem
     from attncli.reading.problems import load
     from attncli.reading.sheets import read_sheet
@@ -46,7 +46,7 @@ __all__ = [
 
 _HOMES = {
     "AnswerSheet": "attncli.sheet",
-    "AttncliError": "attncli.errors",
+    "AttncliError": "attncli.language.errors",
     "Problem": "attncli.problem",
     "Report": "attncli.check",
     "Result": "attncli.compute",

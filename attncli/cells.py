@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attncli.compute import unknown_stage, wanted_stages
-from attncli.errors import AttncliError
 from attncli.keys import KEYS
+from attncli.language.errors import AttncliError
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:

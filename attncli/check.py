@@ -16,8 +16,8 @@ from attncli import cells
 from attncli.catalogue import Candidate, Catalogue, lean
 from attncli.chains import Base, Key, largest
 from attncli.diagnosis import Diagnosis, Explanation, explanation
-from attncli.errors import AttncliError
 from attncli.fit import Fitted, Reading, fit, heads_second_reading, heads_side_by_side, transposed_reading
+from attncli.language.errors import AttncliError
 from attncli.mistakes import MISTAKES
 from attncli.precision import Rule
 from attncli.sheet import AnswerSheet

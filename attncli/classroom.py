@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from attncli.check import Checker, Report
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.names import STAGE_NAMES
 from attncli.sheet import AnswerSheet
 from attncli.verdicts import CARRIED, CORRECT, MISSING

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from attncli import __version__
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.terminal import tell
 
 OK, WRONG, USAGE, FAULT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 70, 130, 141

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attncli.cli_words import OutputFile, Rounding, complete_list, load_words, prepared, split_commas, split_words
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.names import STAGE_NAMES
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from attncli.cli_words import (
     split_batch,
     split_list,
 )
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 
 if TYPE_CHECKING:
     from attncli.compute import Result

@@ -15,7 +15,7 @@ from attncli.cli_words import (
     load_words,
     prepared,
 )
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.rendering.formats import EXPLANATIONS
 
 if TYPE_CHECKING:

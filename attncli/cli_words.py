@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.names import FORMAT_NAMES, STAGE_NAMES
 
 if TYPE_CHECKING:

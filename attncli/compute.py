@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli import ops
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.memory import is_beyond_memory, refuse_beyond_memory
 from attncli.stages import LAST, SCORES, STAGES, Stage, is_present, needed, present, with_cache
 

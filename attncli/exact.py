@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.errors import AttncliError
-from attncli.exact_text import STYLES
 from attncli.keys import KEYS
+from attncli.language import literals
+from attncli.language.errors import AttncliError
+from attncli.language.exact_text import STYLES
 from attncli.problem import Problem
-from attncli.reading import literals
 from attncli.stages import STAGES, present
 
 if TYPE_CHECKING:
+    from attncli.language.written import Written
     from attncli.ops import Array
-    from attncli.written import Written
 
 try:
     import sympy

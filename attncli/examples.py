@@ -9,7 +9,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 
 _SUFFIXES = (".yaml", ".json")
 

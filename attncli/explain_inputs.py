@@ -9,8 +9,8 @@ import numpy as np
 from attncli import masks
 from attncli.cells import Cell
 from attncli.derivation import Derivation, Value, node
-from attncli.errors import AttncliError
 from attncli.keys import KEYS
+from attncli.language.errors import AttncliError
 from attncli.stages import projection_names
 
 if TYPE_CHECKING:

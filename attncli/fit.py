@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.chains import Key
 from attncli.compute import why_absent
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.precision import Answer, Rule
 from attncli.sheet import AnswerSheet, SheetStage
 from attncli.stages import STAGES

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError, Collector
 from attncli.keys import HEAD_KEYS, unknown_key
+from attncli.language.errors import AttncliError, Collector
 from attncli.ops import Array
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 
 Kind = Literal[
     "text", "labels", "matrix", "vector", "number", "count", "flag", "choice", "mask", "heads", "sheet", "from", "round"

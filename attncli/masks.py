@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.ops import EVERY, Array
 
 SPELLINGS = ("Write {keep: M} (1 = may attend), {block: M} (1 = may not), or {add: M} (added to the scaled scores).",)

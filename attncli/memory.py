@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.stages import LAST, STAGES, is_present
 
 if TYPE_CHECKING:

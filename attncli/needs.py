@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.sizes import SCORE_LIKE, STARTS, source_of
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import ops, settings
-from attncli.errors import AttncliError, Collector
 from attncli.fused import fused
 from attncli.keys import KEYS, unknown_key
+from attncli.language.errors import AttncliError, Collector
 from attncli.needs import missing, superfluous
 from attncli.ops import Array
 from attncli.sizes import SCORE_LIKE, STARTS, Sizes
 
 if TYPE_CHECKING:
+    from attncli.language.written import Written
     from attncli.masks import Mask
-    from attncli.written import Written
 
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 """Weights that ``weight_layout`` speaks of. W_a is no projection with an in and an out: it is always q W_a kᵀ."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
+from attncli.language.written import Texts
 from attncli.ops import Array
-from attncli.written import Texts
 
 UNJUDGED = (None, "?", "", "null")
 """Entries that are left open."""
@@ -127,7 +127,7 @@ def unreadable(error: AttncliError) -> SheetStage:
 
 
 def _from_lists(value: Any) -> SheetStage:
-    from attncli.reading.literals import parse
+    from attncli.language.literals import parse
 
     texts = np.array(value, dtype=object)
     flat = []

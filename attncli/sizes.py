@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

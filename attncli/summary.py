@@ -15,7 +15,7 @@ import numpy as np
 
 from attncli import invariants, ledger, masks, resemblance, spread
 from attncli.compute import compute, wanted_stages
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.mask_words import in_words
 from attncli.memory import refuse_beyond_memory
 from attncli.stages import STAGES, is_present

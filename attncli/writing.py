@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 
 CHUNK = 1 << 20
 """How much is written to a pipe at a time, so that it is soon known when nobody reads any more."""

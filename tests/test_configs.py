@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attncli import compute, load
-from attncli.notation import unicode
+from attncli.language.notation import unicode
 from attncli.stages import STAGES
 
 FOLDER = Path(__file__).parent.parent / "configs"

@@ -9,8 +9,8 @@ import pytest
 from variants import VARIANTS
 
 from attncli import Problem, load
-from attncli.errors import AttncliError
 from attncli.invariants import stored_as
+from attncli.language.errors import AttncliError
 from attncli.summary import inspect
 
 

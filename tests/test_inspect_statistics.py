@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attncli import Problem, load
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.summary import inspect
 
 ONE_KEY = 1e4

@@ -7,7 +7,7 @@ import pytest
 from forms import in_the_other_layout, swapped
 
 from attncli import Problem, compute
-from attncli.notation import ascii, unicode
+from attncli.language.notation import ascii, unicode
 from attncli.stages import STAGES
 
 RNG = np.random.default_rng(11)

@@ -14,7 +14,7 @@ import pytest
 import showing
 
 from attncli import Problem
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.rendering import fonts, pictures, svg
 from attncli.rendering.colours import brightness, colour, hexadecimal
 from attncli.rendering.formats import FORMATS, Options

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attncli import AttncliError, Problem, compute
-from attncli.notation import unicode
+from attncli.language.notation import unicode
 from attncli.stages import STAGES
 
 LN2 = math.log(2)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import attncli
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.reading.sheets import is_dump, read_dump, read_sheet
 from attncli.sheet import AnswerSheet, SheetStage
 

@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from attncli import Problem, check, compute, notation
+from attncli import Problem, check, compute
 from attncli.explain import explain
 from attncli.keys import KEYS
+from attncli.language import notation
 from attncli.ledger import shapes
 from attncli.mistakes import ANYWHERE, MISTAKES
 from attncli.rendering import captions

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import ops
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.ops import Array
 from attncli.stages import SCORES, STAGES, first, projection_names
 

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.ops import Array
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attncli.errors import AttncliError, Place
+from attncli.language.errors import AttncliError, Place
 from attncli.ops import Array
 from attncli.reading import paths
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from attncli.errors import AttncliError, Place
+from attncli.language.errors import AttncliError, Place
 from attncli.ops import Array
 from attncli.reading import arrays, documents, paths
 from attncli.reading.arrays import Archive, Npz, Safetensors

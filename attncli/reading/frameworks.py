@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.ops import Array
 from attncli.reading import files, matrices
 from attncli.reading.arrays import Archive

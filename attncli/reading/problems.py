@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError, AttncliErrors, Collector, Place
 from attncli.keys import HEAD_KEYS, KEYS, unknown_key
+from attncli.language.errors import AttncliError, AttncliErrors, Collector, Place
+from attncli.language.written import Written
 from attncli.problem import Problem
 from attncli.reading import assignments, documents, files, identities, masks, matrices
 from attncli.reading.arrays import Archive, Npz
 from attncli.reading.assignments import StandardInput
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.matrices import Matrix, Wanted
-from attncli.written import Written
 
 MOST_ERRORS = 20
 """How many mistakes of one run are told; the rest are counted."""

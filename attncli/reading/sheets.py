@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError, Collector, Place
+from attncli.language import literals
+from attncli.language.errors import AttncliError, Collector, Place
+from attncli.language.written import Written
 from attncli.names import STAGE_NAMES
 from attncli.ops import Array
-from attncli.reading import delimited, documents, files, forms, literals, matrices
+from attncli.reading import delimited, documents, files, forms, matrices
 from attncli.reading.arrays import Archive
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.matrices import Matrix, Wanted
 from attncli.sheet import AnswerSheet, SheetStage, of_array, unreadable
-from attncli.written import Written
 
 ABOUT = ("title", "source", "note", "name", "student")
 """Keys of a sheet that are no stage."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from attncli import notation
+from attncli.language import notation
 from attncli.rendering.numbers import DIGITS, shown
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attncli import notation
+from attncli.language import notation
 from attncli.rendering.numbers import shown
 from attncli.stages import Stage, is_present
 

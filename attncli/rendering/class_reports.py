@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from attncli import notation
 from attncli.classroom import Row, Totals, totals
+from attncli.language import notation
 from attncli.mistakes.base import ANYWHERE, Mistake
 from attncli.rendering.labels import visible
 from attncli.rendering.reports import ReportPen, sentence, sheet

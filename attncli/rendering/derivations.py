@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from attncli import notation
 from attncli.cells import Cell
-from attncli.errors import AttncliError
 from attncli.explain_inputs import spoken
+from attncli.language import notation
+from attncli.language.errors import AttncliError
 from attncli.rendering.arithmetic import Plain, Step, Tex, Words, steps
 from attncli.rendering.labels import can_show, visible
 from attncli.rendering.numbers import decimals

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 
 
 class Stream(Protocol):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import notation
+from attncli.language import notation
 from attncli.rendering.captions import in_force
 from attncli.rendering.labels import one_line, visible
 from attncli.rendering.numbers import decimals

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attncli import notation
+from attncli.language import notation
 from attncli.rendering.captions import in_force
 from attncli.rendering.labels import one_line, visible
 from attncli.rendering.numbers import decimals

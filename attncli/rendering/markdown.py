@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from attncli import notation
+from attncli.language import notation
 from attncli.rendering.captions import in_force
 from attncli.rendering.labels import one_line, visible
 from attncli.rendering.numbers import decimals

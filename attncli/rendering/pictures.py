@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import notation
-from attncli.errors import AttncliError
+from attncli.language import notation
+from attncli.language.errors import AttncliError
 from attncli.rendering.colours import HIDDEN, brightness, colour, hexadecimal
 from attncli.rendering.labels import one_line, visible
 from attncli.rendering.writeup import Section, Sheet, is_whole, number, stage_section

@@ -14,7 +14,7 @@ from unicodedata import combining, east_asian_width
 
 import numpy as np
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.rendering.colours import HIDDEN, brightness, colour, hexadecimal
 from attncli.rendering.labels import visible
 from attncli.rendering.pictures import Picture, label, numbers, picture

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from attncli.compute import wanted_stages
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.stages import SCORES, STAGES, Stage
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import math
 import re
 from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 
 MAX_LENGTH = 200
 MAX_DEPTH = 20

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import Place
+from attncli.language.errors import Place
 
 Texts = np.ndarray[Any, np.dtype[np.object_]]
 
