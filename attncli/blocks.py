@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from attncli import ops
+from attncli.maths import ops
 from attncli.stages import LAST, projection_names
 
 if TYPE_CHECKING:
-    from attncli.ops import Array, MaskOfKeys
+    from attncli.maths.ops import Array, MaskOfKeys
     from attncli.problem import Problem
 
 FEW = 1 << 22

@@ -15,7 +15,7 @@ from attncli.mistakes.base import Changes
 from attncli.precision import HIDDEN, Answer
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
 
 MANY = 200_000
 """Numbers of a problem's chain beyond which mistaken chains are made anew for each sheet, and pairs are not tried."""

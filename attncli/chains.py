@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import ops
 from attncli.compute import made
+from attncli.maths import ops
 from attncli.mistakes.base import NOT_HERE, Changes
 from attncli.stages import STAGES, needed, present, with_cache
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
 
 Values = dict[str, "Array"]

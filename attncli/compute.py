@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import ops
 from attncli.language.errors import AttncliError
+from attncli.maths import ops
 from attncli.memory import is_beyond_memory, refuse_beyond_memory
 from attncli.stages import LAST, SCORES, STAGES, Stage, is_present, needed, present, with_cache
 
 if TYPE_CHECKING:
     from attncli.blocks import Made, Progress
     from attncli.masks import Mask
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
     from attncli.rendering.notebook import Tables
 

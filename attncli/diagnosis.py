@@ -24,7 +24,7 @@ from attncli.precision import Answer
 from attncli.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG, StageVerdict
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ import numpy as np
 
 from attncli.cells import Cell, Spot, parse, shown, shown_range, stage_of
 from attncli.compute import made
-from attncli.derivation import Derivation, Value, node, number
 from attncli.explain_inputs import Inputs, hidden_by, spoken
 from attncli.language.errors import AttncliError
+from attncli.maths.derivation import Derivation, Value, node, number
 from attncli.stages import SCORES, STAGES, is_present, needed, projection_names
 
 if TYPE_CHECKING:
     from attncli.compute import Result
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
 
 MOST_NODES = 400_000

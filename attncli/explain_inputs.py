@@ -8,14 +8,14 @@ import numpy as np
 
 from attncli import masks
 from attncli.cells import Cell
-from attncli.derivation import Derivation, Value, node
 from attncli.keys import KEYS
 from attncli.language.errors import AttncliError
+from attncli.maths.derivation import Derivation, Value, node
 from attncli.stages import projection_names
 
 if TYPE_CHECKING:
     from attncli.explain import At
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
 
 
@@ -30,7 +30,7 @@ class Inputs:
         """A number as the problem's arithmetic has it: exact, or a float."""
         if not self.problem.exact:
             return float(value)
-        from attncli.exact import Exact
+        from attncli.maths.exact import Exact
 
         return Exact.of(value)
 

@@ -15,7 +15,7 @@ from attncli.sheet import AnswerSheet, SheetStage
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
 
 Reading = Callable[[SheetStage, str], SheetStage]
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import cells, ops
-from attncli.ops import Array
+from attncli import cells
+from attncli.maths import ops
+from attncli.maths.ops import Array
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

@@ -13,7 +13,7 @@ from attncli.sizes import axes_of, source_of
 from attncli.stages import STAGES, Stage
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attncli.masks import Mask
-from attncli.ops import Array
+from attncli.maths.ops import Array
 
 
 def in_words(mask: Mask, queries: Sequence[str] | int, keys: Sequence[str] | int) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attncli.language.errors import AttncliError
-from attncli.ops import EVERY, Array
+from attncli.maths.ops import EVERY, Array
 
 SPELLINGS = ("Write {keep: M} (1 = may attend), {block: M} (1 = may not), or {add: M} (added to the scaled scores).",)
 CAUSAL = ("top-left", "bottom-right")

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import ops
 from attncli.chains import Key
+from attncli.maths import ops
 from attncli.mistakes.base import Changes, Variant, Wrong, projected
 from attncli.precision import BINARY, EXACT, Answer
 from attncli.stages import projection_names
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
 
 ROLES = ("Q", "K", "V")

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from attncli.ops import Array
+from attncli.maths.ops import Array
 from attncli.sheet import SheetStage
 
 EXACT = 1e-9

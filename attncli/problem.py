@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import ops, settings
+from attncli import settings
 from attncli.fused import fused
 from attncli.keys import KEYS, unknown_key
 from attncli.language.errors import AttncliError, Collector
+from attncli.maths import ops
+from attncli.maths.ops import Array
 from attncli.needs import missing, superfluous
-from attncli.ops import Array
 from attncli.sizes import SCORE_LIKE, STARTS, Sizes
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.invariants import Room, allowed_keys, room, short
-from attncli.ops import Array
+from attncli.maths.ops import Array
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

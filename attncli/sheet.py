@@ -14,7 +14,7 @@ import numpy as np
 
 from attncli.language.errors import AttncliError
 from attncli.language.written import Texts
-from attncli.ops import Array
+from attncli.maths.ops import Array
 
 UNJUDGED = (None, "?", "", "null")
 """Entries that are left open."""

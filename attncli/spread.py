@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import ops
+from attncli.maths import ops
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
 
 SATURATED = 0.99

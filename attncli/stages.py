@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attncli import ops
-from attncli.ops import Array
+from attncli.maths import ops
+from attncli.maths.ops import Array
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

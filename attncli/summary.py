@@ -23,7 +23,7 @@ from attncli.stages import STAGES, is_present
 if TYPE_CHECKING:
     from attncli.blocks import Progress
     from attncli.compute import Result
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
 
 UNIFORM = 0.995

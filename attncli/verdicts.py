@@ -14,7 +14,7 @@ from attncli.precision import Answer
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
 
 CORRECT = "correct"
 TOO_COARSE = "too coarse"

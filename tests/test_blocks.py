@@ -5,7 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from attncli import AttncliError, Problem, blocks, compute, memory, ops, stages
+from attncli import AttncliError, Problem, blocks, compute, memory, stages
+from attncli.maths import ops
 
 RNG = np.random.default_rng(7)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attncli import Problem, compute
-from attncli.ops import softmax
+from attncli.maths.ops import softmax
 from attncli.stages import present
 
 LAYER = {

@@ -13,9 +13,9 @@ from test_published import CASES, keys_of
 from variants import VARIANTS
 
 from attncli import AttncliError, Problem, compute, load
-from attncli.exact import Exact, decimal, exact_problem, parsed
 from attncli.examples import names
 from attncli.explain import explain
+from attncli.maths.exact import Exact, decimal, exact_problem, parsed
 
 mpmath.mp.dps = 50
 SMALL = ("plain", "biased", "causal", "added mask", "several masks", "empty row", "mask_fill", "cross", "listed heads",
@@ -224,7 +224,7 @@ def test_without_sympy_one_sentence_says_how_to_install_it(monkeypatch, capsys):
     from attncli.cli import run
 
     monkeypatch.setitem(sys.modules, "sympy", None)
-    monkeypatch.delitem(sys.modules, "attncli.exact")
+    monkeypatch.delitem(sys.modules, "attncli.maths.exact")
     assert run(["compute", "three-tokens", "--exact"]) == 2
     assert capsys.readouterr().err == (
         "error: --exact needs sympy, which is not installed\n  pip install 'attncli[exact]'\n"

@@ -10,7 +10,7 @@ from test_published import keys_of, printed
 
 from attncli import AttncliError, Problem, compute, load
 from attncli.explain import explain
-from attncli.ops import rounded
+from attncli.maths.ops import rounded
 from attncli.rendering.arithmetic import Words, steps
 from attncli.rendering.formats import FORMATS, Options
 from attncli.rendering.views import View, choose

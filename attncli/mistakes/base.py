@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import ops
 from attncli.language.errors import AttncliError
-from attncli.ops import Array
+from attncli.maths import ops
+from attncli.maths.ops import Array
 from attncli.stages import SCORES, STAGES, first, projection_names
 
 if TYPE_CHECKING:

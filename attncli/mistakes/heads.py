@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import ops
+from attncli.maths import ops
+from attncli.maths.ops import Array
 from attncli.mistakes.base import Changes, Values, Variant, Wrong, fresh, row, values_of
-from attncli.ops import Array
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import masks, ops
+from attncli import masks
+from attncli.maths import ops
+from attncli.maths.ops import Array
 from attncli.mistakes.base import (
     Changes,
     Values,
@@ -19,7 +21,6 @@ from attncli.mistakes.base import (
     row,
     softmax_of,
 )
-from attncli.ops import Array
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import ops
+from attncli.maths import ops
+from attncli.maths.ops import Array
 from attncli.mistakes.base import Mistake, Values, Variant, Wrong, fresh, projected, right, row, values_of
-from attncli.ops import Array
 from attncli.stages import projection_names
 
 if TYPE_CHECKING:

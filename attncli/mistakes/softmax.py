@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import ops
+from attncli.maths import ops
+from attncli.maths.ops import Array
 from attncli.mistakes.base import Values, Variant, Wrong, before_softmax, right, row, without_hidden
-from attncli.ops import Array
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

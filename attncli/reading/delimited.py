@@ -12,7 +12,7 @@ import numpy as np
 from attncli.language import literals
 from attncli.language.errors import AttncliError, Place
 from attncli.language.written import Texts
-from attncli.ops import Array
+from attncli.maths.ops import Array
 from attncli.reading.documents import Document
 
 MAX_CELLS = 3_000_000

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from attncli.language.errors import AttncliError, Place
-from attncli.ops import Array
+from attncli.maths.ops import Array
 from attncli.reading import paths
 
 MAX_NODES = 3_000_000

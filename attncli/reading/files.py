@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from attncli.language.errors import AttncliError, Place
-from attncli.ops import Array
+from attncli.maths.ops import Array
 from attncli.reading import arrays, documents, paths
 from attncli.reading.arrays import Archive, Npz, Safetensors
 from attncli.reading.documents import Document, Node

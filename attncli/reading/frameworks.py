@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from attncli.language.errors import AttncliError
-from attncli.ops import Array
+from attncli.maths.ops import Array
 from attncli.reading import files, matrices
 from attncli.reading.arrays import Archive
 from attncli.reading.documents import Mapping, Node, Scalar

@@ -15,7 +15,7 @@ import numpy as np
 
 from attncli.language import literals
 from attncli.language.errors import AttncliError
-from attncli.ops import Array
+from attncli.maths.ops import Array
 from attncli.reading.documents import Document, Node, TooLargeError
 
 NUMBER = re.compile(rf'(?:- )?("?([-+]?(?:{literals.DECIMAL}|\.?(?:inf|nan|NaN)))"?)')

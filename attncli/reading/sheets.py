@@ -13,8 +13,8 @@ import numpy as np
 from attncli.language import literals
 from attncli.language.errors import AttncliError, Collector, Place
 from attncli.language.written import Written
+from attncli.maths.ops import Array
 from attncli.names import STAGE_NAMES
-from attncli.ops import Array
 from attncli.reading import delimited, documents, files, forms, matrices
 from attncli.reading.arrays import Archive
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence

@@ -15,7 +15,7 @@ from attncli.language import notation
 from attncli.rendering.numbers import DIGITS, shown
 
 if TYPE_CHECKING:
-    from attncli.derivation import Derivation
+    from attncli.maths.derivation import Derivation
 
 MOST_TERMS = 8
 """A longer sum is shortened in the middle, unless all of it is asked for; of both ends, so much is shown:"""

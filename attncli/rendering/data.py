@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
     from attncli.rendering.formats import Options, Stream
     from attncli.rendering.views import View

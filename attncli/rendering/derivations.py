@@ -21,7 +21,7 @@ from attncli.rendering.numbers import decimals
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
-    from attncli.derivation import Derivation
+    from attncli.maths.derivation import Derivation
     from attncli.problem import Problem
     from attncli.rendering.formats import Options, Stream
 

@@ -18,7 +18,7 @@ from attncli.rendering.numbers import decimals
 from attncli.rendering.writeup import Section, gaps, number, picked, sections
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
     from attncli.rendering.formats import Options, Stream
     from attncli.rendering.views import View

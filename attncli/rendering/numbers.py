@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attncli.exact import Exact
+    from attncli.maths.exact import Exact
 
 DIGITS = 4
 """Decimals of what isn't whole, unless ``-d`` says otherwise."""

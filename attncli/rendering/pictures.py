@@ -22,7 +22,7 @@ from attncli.rendering.writeup import Section, Sheet, is_whole, number, stage_se
 from attncli.stages import STAGES
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.rendering.formats import Options, Stream
     from attncli.rendering.views import View
 

@@ -21,7 +21,7 @@ from attncli.rendering.tables import Pen
 from attncli.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.rendering.formats import Options
 
 LOOKS = {

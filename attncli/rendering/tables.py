@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from attncli import ops
+from attncli.maths import ops
 from attncli.rendering import captions
 from attncli.rendering.labels import can_show, plain, visible
 from attncli.rendering.numbers import aligned, bands, decimals, kept, shown
@@ -24,7 +24,7 @@ from attncli.rendering.views import hidden_cells
 from attncli.stages import STAGES, Stage
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
     from attncli.rendering.formats import Options, Screen, Stream
     from attncli.rendering.views import Matrix, View

@@ -18,7 +18,7 @@ from attncli.stages import SCORES, STAGES, Stage
 
 if TYPE_CHECKING:
     from attncli.compute import Result
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
     from attncli.rendering.formats import Format
 

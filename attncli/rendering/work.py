@@ -15,7 +15,7 @@ from attncli.stages import STAGES
 
 if TYPE_CHECKING:
     from attncli.compute import Result
-    from attncli.derivation import Derivation
+    from attncli.maths.derivation import Derivation
 
 MOST_TERMS = 40_000
 """A page holds the arithmetic of so many operands in all: some megabytes. Stages beyond are shown without theirs."""

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attncli.cells import Cell, Spot
-from attncli.derivation import Derivation, node
 from attncli.explain import Explainer
+from attncli.maths.derivation import Derivation, node
 from attncli.rendering import derivations
 from attncli.stages import STAGES
 

@@ -22,7 +22,7 @@ from attncli.rendering.views import hidden_cells
 from attncli.stages import STAGES, present
 
 if TYPE_CHECKING:
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
     from attncli.problem import Problem
     from attncli.rendering.views import View
 

@@ -23,7 +23,7 @@ from attncli.stages import STAGES, present
 
 if TYPE_CHECKING:
     from attncli.language.written import Written
-    from attncli.ops import Array
+    from attncli.maths.ops import Array
 
 try:
     import sympy
