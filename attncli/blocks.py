@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from attncli.maths import ops
-from attncli.stages import LAST, projection_names
+from attncli.stages.table import LAST, projection_names
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array, MaskOfKeys

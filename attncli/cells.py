@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from attncli.compute import unknown_stage, wanted_stages
 from attncli.keys import KEYS
 from attncli.language.errors import AttncliError
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

@@ -12,7 +12,7 @@ import numpy as np
 from attncli.compute import made
 from attncli.maths import ops
 from attncli.mistakes.base import NOT_HERE, Changes
-from attncli.stages import STAGES, needed, present, with_cache
+from attncli.stages.table import STAGES, needed, present, with_cache
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

@@ -21,7 +21,7 @@ from attncli.language.errors import AttncliError
 from attncli.mistakes import MISTAKES
 from attncli.precision import Rule
 from attncli.sheet import AnswerSheet
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 from attncli.verdicts import CARRIED, MISSING, UNREADABLE, WRONG, Judge, StageVerdict
 
 if TYPE_CHECKING:

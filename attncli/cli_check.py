@@ -8,7 +8,7 @@ import typer
 
 from attncli.cli_words import OutputFile, Rounding, complete_list, load_words, prepared, split_commas, split_words
 from attncli.language.errors import AttncliError
-from attncli.names import STAGE_NAMES
+from attncli.stages.names import STAGE_NAMES
 
 if TYPE_CHECKING:
     from attncli.check import Checker

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attncli.language.errors import AttncliError
-from attncli.names import FORMAT_NAMES, STAGE_NAMES
+from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

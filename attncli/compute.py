@@ -11,7 +11,7 @@ import numpy as np
 from attncli.language.errors import AttncliError
 from attncli.maths import ops
 from attncli.memory import is_beyond_memory, refuse_beyond_memory
-from attncli.stages import LAST, SCORES, STAGES, Stage, is_present, needed, present, with_cache
+from attncli.stages.table import LAST, SCORES, STAGES, Stage, is_present, needed, present, with_cache
 
 if TYPE_CHECKING:
     from attncli.blocks import Made, Progress
@@ -155,7 +155,7 @@ def wanted_stages(problem: Problem, stages: Iterable[str] | None) -> list[str]:
 
 def unknown_stage(name: str) -> AttncliError:
     """The error for a name that is no stage, with the one that is meant."""
-    from attncli.suggestions import stage_meant
+    from attncli.stages.meant import stage_meant
 
     meant, known = stage_meant(name), f"The stages are {', '.join(STAGES)}."
     return AttncliError(f"unknown stage {name!r}", hint=(f"Did you mean {meant}?", known) if meant else known)

@@ -17,7 +17,7 @@ from attncli.compute import made
 from attncli.explain_inputs import Inputs, hidden_by, spoken
 from attncli.language.errors import AttncliError
 from attncli.maths.derivation import Derivation, Value, node, number
-from attncli.stages import SCORES, STAGES, is_present, needed, projection_names
+from attncli.stages.table import SCORES, STAGES, is_present, needed, projection_names
 
 if TYPE_CHECKING:
     from attncli.compute import Result

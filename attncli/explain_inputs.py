@@ -11,7 +11,7 @@ from attncli.cells import Cell
 from attncli.keys import KEYS
 from attncli.language.errors import AttncliError
 from attncli.maths.derivation import Derivation, Value, node
-from attncli.stages import projection_names
+from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
     from attncli.explain import At

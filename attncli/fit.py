@@ -12,7 +12,7 @@ from attncli.compute import why_absent
 from attncli.language.errors import AttncliError
 from attncli.precision import Answer, Rule
 from attncli.sheet import AnswerSheet, SheetStage
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

@@ -91,7 +91,7 @@ HEAD_KEYS = ("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V", "W_O")
 
 def unknown_key(name: str, known: Sequence[str] = tuple(KEYS), path: str | None = None) -> AttncliError:
     """The error for a key that is none of ``known``, with the nearest that is."""
-    from attncli.suggestions import key_hint
+    from attncli.stages.meant import key_hint
 
     hint = key_hint(name, known) or f"Known keys: {', '.join(known)}."
     if name in ("multihead", "contributions"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from attncli.keys import KEYS
 from attncli.problem import WEIGHTS
 from attncli.sizes import axes_of, source_of
-from attncli.stages import STAGES, Stage
+from attncli.stages.table import STAGES, Stage
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

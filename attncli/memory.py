@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from attncli.language.errors import AttncliError
-from attncli.stages import LAST, STAGES, is_present
+from attncli.stages.table import LAST, STAGES, is_present
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

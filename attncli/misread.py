@@ -16,7 +16,7 @@ from attncli.chains import Key
 from attncli.maths import ops
 from attncli.mistakes.base import Changes, Variant, Wrong, projected
 from attncli.precision import BINARY, EXACT, Answer
-from attncli.stages import projection_names
+from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

@@ -12,7 +12,7 @@ import numpy as np
 
 from attncli.keys import KEYS, unknown_key
 from attncli.language.errors import AttncliError, Collector
-from attncli.names import STAGE_NAMES
+from attncli.stages.names import STAGE_NAMES
 
 MOST_DECIMALS = 30
 """To how many decimals a stage can be rounded; a float64 has 17 digits."""
@@ -23,7 +23,7 @@ def choice(keys: Mapping[str, Any], name: str, errors: Collector) -> str:
     choices = KEYS[name].choices
     value = keys.get(name, choices[0])
     if value not in choices:
-        from attncli.suggestions import choice_meant
+        from attncli.stages.meant import choice_meant
 
         hint = choice_meant(str(value), choices)
         errors.add(AttncliError(f"{name} is {value!r}, and may be {', '.join(choices)}", hint=hint, key=name))

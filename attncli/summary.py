@@ -18,7 +18,7 @@ from attncli.compute import compute, wanted_stages
 from attncli.language.errors import AttncliError
 from attncli.mask_words import in_words
 from attncli.memory import refuse_beyond_memory
-from attncli.stages import STAGES, is_present
+from attncli.stages.table import STAGES, is_present
 
 if TYPE_CHECKING:
     from attncli.blocks import Progress

@@ -11,7 +11,7 @@ import numpy as np
 from attncli.chains import Key, Values
 from attncli.mistakes.base import NOT_HERE
 from attncli.precision import Answer
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

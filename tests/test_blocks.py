@@ -5,8 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from attncli import AttncliError, Problem, blocks, compute, memory, stages
+from attncli import AttncliError, Problem, blocks, compute, memory
 from attncli.maths import ops
+from attncli.stages import table as stages
 
 RNG = np.random.default_rng(7)
 

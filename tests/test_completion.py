@@ -11,7 +11,7 @@ import pytest
 
 from attncli.keys import KEYS
 from attncli.rendering.formats import FORMATS
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 ATTNCLI = Path(sys.executable).with_name("attncli")
 

@@ -14,7 +14,7 @@ from attncli import Problem, compute, load
 from attncli.cells import Cell
 from attncli.examples import names
 from attncli.explain import STEPS, explain
-from attncli.stages import STAGES, present
+from attncli.stages.table import STAGES, present
 
 ROOM = {"float32": 1e-6, "float16": 5e-3}
 HUGE = ("transformer-base", "variance")

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import attncli
-from attncli.names import FORMAT_NAMES, STAGE_NAMES
 from attncli.rendering.formats import FORMATS
-from attncli.stages import STAGES
+from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
+from attncli.stages.table import STAGES
 
 HEAVY = ("numpy", "yaml", "rich", "matplotlib", "sympy", "safetensors", "torch", "pandas")
 

@@ -14,7 +14,7 @@ import pytest
 
 import attncli
 from attncli.rendering.formats import FORMATS
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

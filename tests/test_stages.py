@@ -18,7 +18,7 @@ from attncli.rendering import captions
 from attncli.rendering.formats import FORMATS, Options
 from attncli.rendering.views import Choice, View
 from attncli.sizes import SCORE_LIKE, STARTS
-from attncli.stages import SCORES, STAGES, present
+from attncli.stages.table import SCORES, STAGES, present
 
 DRAW = np.random.default_rng(40).normal
 WHOLE = {

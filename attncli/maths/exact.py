@@ -19,7 +19,7 @@ from attncli.language import literals
 from attncli.language.errors import AttncliError
 from attncli.language.exact_text import STYLES
 from attncli.problem import Problem
-from attncli.stages import STAGES, present
+from attncli.stages.table import STAGES, present
 
 if TYPE_CHECKING:
     from attncli.language.written import Written

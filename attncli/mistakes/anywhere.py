@@ -11,7 +11,7 @@ import numpy as np
 from attncli.maths import ops
 from attncli.maths.ops import Array
 from attncli.mistakes.base import ANYWHERE, Mistake, Values, Variant, Wrong
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

@@ -15,7 +15,7 @@ import numpy as np
 from attncli.language.errors import AttncliError
 from attncli.maths import ops
 from attncli.maths.ops import Array
-from attncli.stages import SCORES, STAGES, first, projection_names
+from attncli.stages.table import SCORES, STAGES, first, projection_names
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

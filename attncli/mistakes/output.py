@@ -10,7 +10,7 @@ import numpy as np
 from attncli.maths import ops
 from attncli.maths.ops import Array
 from attncli.mistakes.base import Changes, Values, Variant, Wrong, projected, right, row
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

@@ -10,7 +10,7 @@ import numpy as np
 from attncli.maths import ops
 from attncli.maths.ops import Array
 from attncli.mistakes.base import Mistake, Values, Variant, Wrong, fresh, projected, right, row, values_of
-from attncli.stages import projection_names
+from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

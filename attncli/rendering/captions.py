@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attncli.language import notation
 from attncli.rendering.numbers import shown
-from attncli.stages import Stage, is_present
+from attncli.stages.table import Stage, is_present
 
 if TYPE_CHECKING:
     from attncli.problem import Problem

@@ -18,7 +18,7 @@ from attncli.language.errors import AttncliError
 from attncli.rendering.arithmetic import Plain, Step, Tex, Words, steps
 from attncli.rendering.labels import can_show, visible
 from attncli.rendering.numbers import decimals
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.maths.derivation import Derivation

@@ -19,7 +19,7 @@ from attncli.language.errors import AttncliError
 from attncli.rendering.colours import HIDDEN, brightness, colour, hexadecimal
 from attncli.rendering.labels import one_line, visible
 from attncli.rendering.writeup import Section, Sheet, is_whole, number, stage_section
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

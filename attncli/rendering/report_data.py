@@ -12,7 +12,7 @@ import numpy as np
 
 from attncli import cells
 from attncli.classroom import Row
-from attncli.names import STAGE_NAMES
+from attncli.stages.names import STAGE_NAMES
 from attncli.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 
 if TYPE_CHECKING:

@@ -241,7 +241,7 @@ def _row_labels(
     pen: ReportPen, report: Report, verdict: StageVerdict, rows: Sequence[int], bad: Array, cols: Sequence[int]
 ) -> list[str]:
     """The number and the token of each row, and "right" before the numbers below."""
-    from attncli.stages import STAGES
+    from attncli.stages.table import STAGES
 
     names = STAGES[verdict.stage].shape_names(report.problem)
     tokens = report.problem.labels(names[0])

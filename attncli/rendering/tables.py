@@ -21,7 +21,7 @@ from attncli.rendering.labels import can_show, plain, visible
 from attncli.rendering.numbers import aligned, bands, decimals, kept, shown
 from attncli.rendering.shades import shade
 from attncli.rendering.views import hidden_cells
-from attncli.stages import STAGES, Stage
+from attncli.stages.table import STAGES, Stage
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

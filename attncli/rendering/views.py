@@ -14,7 +14,7 @@ import numpy as np
 
 from attncli.compute import wanted_stages
 from attncli.language.errors import AttncliError
-from attncli.stages import SCORES, STAGES, Stage
+from attncli.stages.table import SCORES, STAGES, Stage
 
 if TYPE_CHECKING:
     from attncli.compute import Result

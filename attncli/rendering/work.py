@@ -11,7 +11,7 @@ from attncli.explain import Explainer
 from attncli.language import notation
 from attncli.rendering.arithmetic import Words, steps
 from attncli.rendering.labels import visible
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.compute import Result

@@ -13,7 +13,7 @@ from attncli.cells import Cell, Spot
 from attncli.explain import Explainer
 from attncli.maths.derivation import Derivation, node
 from attncli.rendering import derivations
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.rendering.formats import Options

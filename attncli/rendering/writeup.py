@@ -19,7 +19,7 @@ from attncli.problem import WEIGHTS
 from attncli.rendering import captions
 from attncli.rendering.numbers import kept, shown
 from attncli.rendering.views import hidden_cells
-from attncli.stages import STAGES, present
+from attncli.stages.table import STAGES, present
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from attncli.names import STAGE_NAMES
+from attncli.stages.names import STAGE_NAMES
 
 STAGE_ALIASES = {
     "attn": "weights",
@@ -90,7 +90,7 @@ def choice_meant(word: str, choices: Iterable[str]) -> tuple[str, ...]:
 
 def _symbols() -> dict[str, str]:
     """The stages by the letters that stand for them: s, s~, a, o, concat; in small letters."""
-    from attncli.stages import STAGES
+    from attncli.stages.table import STAGES
 
     letters = {name: re.match(r"[A-Za-z]+~?(?!.* )", stage.symbol) for name, stage in STAGES.items()}
     return {found[0].lower(): name for name, found in letters.items() if found}
