@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from attncli.compute import Result, compute
     from attncli.explain import explain
     from attncli.language.errors import AttncliError
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
+    from attncli.model.sheet import AnswerSheet
     from attncli.reading.problems import load
     from attncli.reading.sheets import read_sheet
-    from attncli.sheet import AnswerSheet
     from attncli.summary import inspect
 
 __all__ = [
@@ -45,9 +45,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnswerSheet": "attncli.sheet",
+    "AnswerSheet": "attncli.model.sheet",
     "AttncliError": "attncli.language.errors",
-    "Problem": "attncli.problem",
+    "Problem": "attncli.model.problem",
     "Report": "attncli.check",
     "Result": "attncli.compute",
     "check": "attncli.check",

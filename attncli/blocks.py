@@ -22,7 +22,7 @@ from attncli.stages.table import LAST, projection_names
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array, MaskOfKeys
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 FEW = 1 << 22
 """Up to so many scores in all, the arrays are kept whole: 32 MiB of float64."""

@@ -16,7 +16,7 @@ from attncli.stages.table import STAGES, needed, present, with_cache
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 Values = dict[str, "Array"]
 

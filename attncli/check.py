@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import cells
 from attncli.catalogue import Candidate, Catalogue, lean
 from attncli.chains import Base, Key, largest
 from attncli.diagnosis import Diagnosis, Explanation, explanation
 from attncli.fit import Fitted, Reading, fit, heads_second_reading, heads_side_by_side, transposed_reading
 from attncli.language.errors import AttncliError
 from attncli.mistakes import MISTAKES
+from attncli.model import cells
+from attncli.model.sheet import AnswerSheet
 from attncli.precision import Rule
-from attncli.sheet import AnswerSheet
 from attncli.stages.table import STAGES
 from attncli.verdicts import CARRIED, MISSING, UNREADABLE, WRONG, Judge, StageVerdict
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 CONVENTIONS = {
     "columns": "in the column convention (layout: columns): every matrix is transposed",
@@ -99,7 +99,7 @@ def check(
     where nothing is judged). ``atol`` and ``rtol`` replace the decimals of the text. Raises AttncliError where
     there is nothing to judge.
 
-    >>> from attncli.problem import Problem
+    >>> from attncli.model.problem import Problem
     >>> one = [[1.0, 0.0], [0.0, 1.0]]
     >>> report = check(Problem(Q=one, K=one, V=one), {"scaled_scores": [["1.00", "0.00"], ["0.00", "1.00"]]})
     >>> report.first_wrong, report.names[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from attncli.check import Checker, Report
 from attncli.language.errors import AttncliError
-from attncli.sheet import AnswerSheet
+from attncli.model.sheet import AnswerSheet
 from attncli.stages.names import STAGE_NAMES
 from attncli.verdicts import CARRIED, CORRECT, MISSING
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from attncli.check import Checker
     from attncli.classroom import Marking, Row
     from attncli.mistakes import Mistake
+    from attncli.model.problem import Problem
+    from attncli.model.sheet import AnswerSheet
     from attncli.precision import Rule
-    from attncli.problem import Problem
-    from attncli.sheet import AnswerSheet
 
 CHECK_HELP = """Is this right? Where did it go wrong first, and how?
 

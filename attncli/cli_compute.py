@@ -25,7 +25,7 @@ from attncli.language.errors import AttncliError
 
 if TYPE_CHECKING:
     from attncli.compute import Result
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.formats import Format, Options
     from attncli.rendering.views import Choice
 

@@ -19,7 +19,7 @@ from attncli.language.errors import AttncliError
 from attncli.rendering.formats import EXPLANATIONS
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 EXPLAIN_HELP = """How a number arose: the arithmetic of cells, rows, or whole stages.
 
@@ -88,8 +88,8 @@ def explain(
 
 def needed_for(problem: "Problem", cells: list[str]) -> list[str]:
     """The stages whose notes matter to these cells: their own."""
-    from attncli.cells import stage_of
     from attncli.compute import wanted_stages
+    from attncli.model.cells import stage_of
 
     return wanted_stages(problem, [stage_of(cell) for cell in cells])
 
@@ -104,7 +104,7 @@ def _depth(text: str) -> int | None:
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """The words that name cells, and the rest: PROBLEM and KEY=VALUE."""
-    from attncli.cells import is_cell, refuse_no_stage
+    from attncli.model.cells import is_cell, refuse_no_stage
 
     cells = [word for word in words if not is_assignment(word) and is_cell(word)]
     rest = [word for word in words if word not in cells]
@@ -118,7 +118,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _strays(words: list[str]) -> list[str]:
     """The words beside the cells that were probably meant as cells: they look so, or are no file where another is."""
-    from attncli.cells import seems_cell
+    from attncli.model.cells import seems_cell
 
     words = [word for word in words if not is_assignment(word)]
     unknown = [word for word in words if not _is_problem(word)]

@@ -14,7 +14,7 @@ from attncli.language.errors import AttncliError
 from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 # Completion: typer itself keeps of what is offered what begins as the user's word does
 
@@ -45,7 +45,7 @@ def complete_examples() -> list[str]:
 
 def complete_problem() -> list[str]:
     """What may stand for PROBLEM or begin a KEY=VALUE: the shipped examples and the keys."""
-    from attncli.keys import KEYS
+    from attncli.model.keys import KEYS
 
     return complete_examples() + [f"{name}=" for name in KEYS]
 

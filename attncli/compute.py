@@ -15,9 +15,9 @@ from attncli.stages.table import LAST, SCORES, STAGES, Stage, is_present, needed
 
 if TYPE_CHECKING:
     from attncli.blocks import Made, Progress
-    from attncli.masks import Mask
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.masks import Mask
+    from attncli.model.problem import Problem
     from attncli.rendering.notebook import Tables
 
 
@@ -69,7 +69,7 @@ def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Pro
     Raises AttncliError where a stage doesn't exist, where the problem doesn't have it, where it would not fit into
     memory, or (``empty_rows: error``) where a query may attend to nothing.
 
-    >>> from attncli.problem import Problem
+    >>> from attncli.model.problem import Problem
     >>> one = [[1.0, 0.0], [0.0, 1.0]]
     >>> compute(Problem(Q=one, K=one, V=one, scale=0))["weights"].tolist()
     [[[0.5, 0.5], [0.5, 0.5]]]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import cells
 from attncli.catalogue import Candidate, Catalogue, is_near, lean
 from attncli.chains import Base, Values
 from attncli.fit import Fitted
 from attncli.misread import ROLES, misreadings
 from attncli.mistakes import MISTAKES, Variant
+from attncli.model import cells
 from attncli.precision import Answer
 from attncli.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG, StageVerdict
 

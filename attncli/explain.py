@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.cells import Cell, Spot, parse, shown, shown_range, stage_of
 from attncli.compute import made
 from attncli.explain_inputs import Inputs, hidden_by, spoken
 from attncli.language.errors import AttncliError
 from attncli.maths.derivation import Derivation, Value, node, number
+from attncli.model.cells import Cell, Spot, parse, shown, shown_range, stage_of
 from attncli.stages.table import SCORES, STAGES, is_present, needed, projection_names
 
 if TYPE_CHECKING:
     from attncli.compute import Result
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 MOST_NODES = 400_000
 """A derivation of more steps is refused: nobody would read it, and it takes long."""

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import masks
-from attncli.cells import Cell
-from attncli.keys import KEYS
 from attncli.language.errors import AttncliError
 from attncli.maths.derivation import Derivation, Value, node
+from attncli.model import masks
+from attncli.model.cells import Cell
+from attncli.model.keys import KEYS
 from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
     from attncli.explain import At
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 
 class Inputs:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from attncli.chains import Key
 from attncli.compute import why_absent
 from attncli.language.errors import AttncliError
+from attncli.model.sheet import AnswerSheet, SheetStage
 from attncli.precision import Answer, Rule
-from attncli.sheet import AnswerSheet, SheetStage
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:

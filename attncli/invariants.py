@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import cells
 from attncli.maths import ops
 from attncli.maths.ops import Array
+from attncli.model import cells
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 _ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
 """How far a number is from the one that was meant, relatively, once it was stored so."""

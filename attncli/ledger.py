@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
-from attncli.keys import KEYS
-from attncli.problem import WEIGHTS
-from attncli.sizes import axes_of, source_of
+from attncli.model.keys import KEYS
+from attncli.model.problem import WEIGHTS
+from attncli.model.sizes import axes_of, source_of
 from attncli.stages.table import STAGES, Stage
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from attncli.language.errors import AttncliError
 from attncli.stages.table import LAST, STAGES, is_present
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 
 def bytes_of(problem: Problem, names: Iterable[str]) -> int:

@@ -20,7 +20,7 @@ from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 ROLES = ("Q", "K", "V")
 

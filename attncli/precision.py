@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from attncli.maths.ops import Array
-from attncli.sheet import SheetStage
+from attncli.model.sheet import SheetStage
 
 EXACT = 1e-9
 """How far, relatively, an exact expression may be from what was computed."""

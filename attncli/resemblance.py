@@ -11,7 +11,7 @@ from attncli.invariants import Room, allowed_keys, room, short
 from attncli.maths.ops import Array
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 
 def looks(problem: Problem, weights: Array) -> tuple[str, ...]:

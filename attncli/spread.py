@@ -12,7 +12,7 @@ from attncli.maths import ops
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 SATURATED = 0.99
 """A row counts as saturated where one key gets more than this, and the query had more than one to choose from."""

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import invariants, ledger, masks, resemblance, spread
+from attncli import invariants, ledger, resemblance, spread
 from attncli.compute import compute, wanted_stages
 from attncli.language.errors import AttncliError
-from attncli.mask_words import in_words
 from attncli.memory import refuse_beyond_memory
+from attncli.model import masks
+from attncli.model.mask_words import in_words
 from attncli.stages.table import STAGES, is_present
 
 if TYPE_CHECKING:
     from attncli.blocks import Progress
     from attncli.compute import Result
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 UNIFORM = 0.995
 """A head counts as nearly uniform where its entropy reaches this share of what its queries could have at most."""
@@ -141,7 +142,7 @@ def inspect(
     ``full`` spells a long mask out whole. Where memory can't hold the stages, the summary has no statistics, and a
     note says so. Raises AttncliError where a stage doesn't exist, or ``compute`` refuses.
 
-    >>> from attncli.problem import Problem
+    >>> from attncli.model.problem import Problem
     >>> inspect(Problem(weights=[[0.5, 0.25]])).invariants[0].sentence
     'weights[1] sums to 0.75, not to 1 (numbers that fit bfloat16 may be off by 0.01953)'
     """

@@ -190,7 +190,7 @@ def test_a_thousand_small_sheets_share_one_checker():
     names = [name for name, (keys, _) in CASES.items() if keys is CAUSAL]
     sheets = [sheet(attend(CAUSAL), 2)] + [sheet(attend(CAUSAL, CASES[name][1]), 2) for name in names]
     checker = Checker(Problem(**CAUSAL))
-    from attncli.sheet import AnswerSheet
+    from attncli.model.sheet import AnswerSheet
 
     written = [AnswerSheet.of(sheets[i % len(sheets)]) for i in range(1000)]
     reports = [checker.check(one) for one in written]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attncli.keys import KEYS
+from attncli.model.keys import KEYS
 from attncli.rendering.formats import FORMATS
 from attncli.stages.table import STAGES
 

@@ -4,7 +4,7 @@ import pytest
 import reference
 import screens
 
-from attncli.keys import KEYS
+from attncli.model.keys import KEYS
 from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
 
 

@@ -10,14 +10,14 @@ import pytest
 
 from attncli import Problem, check, compute
 from attncli.explain import explain
-from attncli.keys import KEYS
 from attncli.language import notation
 from attncli.ledger import shapes
 from attncli.mistakes import ANYWHERE, MISTAKES
+from attncli.model.keys import KEYS
+from attncli.model.sizes import SCORE_LIKE, STARTS
 from attncli.rendering import captions
 from attncli.rendering.formats import FORMATS, Options
 from attncli.rendering.views import Choice, View
-from attncli.sizes import SCORE_LIKE, STARTS
 from attncli.stages.table import SCORES, STAGES, present
 
 DRAW = np.random.default_rng(40).normal

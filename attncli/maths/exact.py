@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.keys import KEYS
 from attncli.language import literals
 from attncli.language.errors import AttncliError
 from attncli.language.exact_text import STYLES
-from attncli.problem import Problem
+from attncli.model.keys import KEYS
+from attncli.model.problem import Problem
 from attncli.stages.table import STAGES, present
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from attncli.mistakes.base import ANYWHERE, Mistake, Values, Variant, Wrong
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 MOST = 8
 """Rows, columns or heads beyond this many are not exchanged on trial."""

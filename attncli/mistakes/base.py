@@ -18,7 +18,7 @@ from attncli.maths.ops import Array
 from attncli.stages.table import SCORES, STAGES, first, projection_names
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 Values = Mapping[str, Array]
 Wrong = Callable[["Problem", Values], "Array | None"]

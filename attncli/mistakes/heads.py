@@ -14,7 +14,7 @@ from attncli.mistakes.base import Changes, Values, Variant, Wrong, fresh, row, v
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 ROLES = ("Q", "K", "V")
 

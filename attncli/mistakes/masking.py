@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import masks
 from attncli.maths import ops
 from attncli.maths.ops import Array
 from attncli.mistakes.base import (
@@ -21,9 +20,10 @@ from attncli.mistakes.base import (
     row,
     softmax_of,
 )
+from attncli.model import masks
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 Selection = Callable[[Array], "Array | None"]
 

@@ -13,7 +13,7 @@ from attncli.mistakes.base import Changes, Values, Variant, Wrong, projected, ri
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 _BIASES = {"b_Q": "Q", "b_K": "K", "b_V": "V", "b": "scores", "b_O": "multihead"}
 

@@ -13,7 +13,7 @@ from attncli.mistakes.base import Mistake, Values, Variant, Wrong, fresh, projec
 from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 
 def _transposed_weight(role: str) -> Mistake:

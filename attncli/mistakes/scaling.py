@@ -12,7 +12,7 @@ from attncli.maths.ops import Array
 from attncli.mistakes.base import Values, Variant, Wrong, before_softmax, fresh, plain_softmax, row, softmax_of
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 
 def _factor(problem: Problem) -> Any:

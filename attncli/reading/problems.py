@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from attncli.keys import HEAD_KEYS, KEYS, unknown_key
 from attncli.language.errors import AttncliError, AttncliErrors, Collector, Place
 from attncli.language.written import Written
-from attncli.problem import Problem
+from attncli.model.keys import HEAD_KEYS, KEYS, unknown_key
+from attncli.model.problem import Problem
 from attncli.reading import assignments, documents, files, identities, masks, matrices
 from attncli.reading.arrays import Archive, Npz
 from attncli.reading.assignments import StandardInput

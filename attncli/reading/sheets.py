@@ -14,11 +14,11 @@ from attncli.language import literals
 from attncli.language.errors import AttncliError, Collector, Place
 from attncli.language.written import Written
 from attncli.maths.ops import Array
+from attncli.model.sheet import AnswerSheet, SheetStage, of_array, unreadable
 from attncli.reading import delimited, documents, files, forms, matrices
 from attncli.reading.arrays import Archive
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.matrices import Matrix, Wanted
-from attncli.sheet import AnswerSheet, SheetStage, of_array, unreadable
 from attncli.stages.names import STAGE_NAMES
 
 ABOUT = ("title", "source", "note", "name", "student")

@@ -9,7 +9,7 @@ from attncli.rendering.numbers import shown
 from attncli.stages.table import Stage, is_present
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.views import Matrix
 
 _AXES = {"n": "queries", "m": "keys"}

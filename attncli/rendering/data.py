@@ -16,7 +16,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.formats import Options, Stream
     from attncli.rendering.views import View
     from attncli.summary import Summary

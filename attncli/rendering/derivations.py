@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from attncli.cells import Cell
 from attncli.explain_inputs import spoken
 from attncli.language import notation
 from attncli.language.errors import AttncliError
+from attncli.model.cells import Cell
 from attncli.rendering.arithmetic import Plain, Step, Tex, Words, steps
 from attncli.rendering.labels import can_show, visible
 from attncli.rendering.numbers import decimals
@@ -22,7 +22,7 @@ from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.maths.derivation import Derivation
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.formats import Options, Stream
 
 WIDEST = 100

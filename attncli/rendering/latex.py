@@ -19,7 +19,7 @@ from attncli.rendering.writeup import Section, gaps, number, picked, sections
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.formats import Options, Stream
     from attncli.rendering.views import View
 

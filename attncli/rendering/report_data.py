@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import cells
 from attncli.classroom import Row
+from attncli.model import cells
 from attncli.stages.names import STAGE_NAMES
 from attncli.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 
 if TYPE_CHECKING:
     from attncli.mistakes import Mistake
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.formats import Options, Stream
 
 

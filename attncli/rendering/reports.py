@@ -12,9 +12,9 @@ import numpy as np
 from rich.cells import cell_len
 from rich.text import Text
 
-from attncli import cells
 from attncli.check import CONVENTIONS, Report, possible_arithmetic
 from attncli.classroom import Row
+from attncli.model import cells
 from attncli.rendering.labels import can_show, visible
 from attncli.rendering.numbers import bands, shown
 from attncli.rendering.tables import Pen

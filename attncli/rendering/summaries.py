@@ -17,7 +17,7 @@ from attncli.spread import SATURATED
 
 if TYPE_CHECKING:
     from attncli.ledger import Entry, Parameter
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.formats import Options, Stream
     from attncli.spread import Look, Spread
     from attncli.summary import Summary

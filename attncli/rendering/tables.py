@@ -25,7 +25,7 @@ from attncli.stages.table import STAGES, Stage
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.formats import Options, Screen, Stream
     from attncli.rendering.views import Matrix, View
 

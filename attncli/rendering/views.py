@@ -19,7 +19,7 @@ from attncli.stages.table import SCORES, STAGES, Stage
 if TYPE_CHECKING:
     from attncli.compute import Result
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.formats import Format
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attncli.cells import parse
 from attncli.explain import Explainer
 from attncli.language import notation
+from attncli.model.cells import parse
 from attncli.rendering.arithmetic import Words, steps
 from attncli.rendering.labels import visible
 from attncli.stages.table import STAGES

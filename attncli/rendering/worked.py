@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from attncli.cells import Cell, Spot
 from attncli.explain import Explainer
 from attncli.maths.derivation import Derivation, node
+from attncli.model.cells import Cell, Spot
 from attncli.rendering import derivations
 from attncli.stages.table import STAGES
 

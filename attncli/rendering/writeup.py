@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli import cells
-from attncli.keys import HEAD_KEYS, KEYS
-from attncli.problem import WEIGHTS
+from attncli.model import cells
+from attncli.model.keys import HEAD_KEYS, KEYS
+from attncli.model.problem import WEIGHTS
 from attncli.rendering import captions
 from attncli.rendering.numbers import kept, shown
 from attncli.rendering.views import hidden_cells
@@ -23,7 +23,7 @@ from attncli.stages.table import STAGES, present
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
     from attncli.rendering.views import View
 
 MOST_MATRICES = 16

@@ -15,7 +15,7 @@ from attncli.maths import ops
 from attncli.maths.ops import Array
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 Values = Mapping[str, Array]
 Formula = Callable[["Problem"], str]

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from attncli.language.errors import AttncliError
-from attncli.sizes import SCORE_LIKE, STARTS, source_of
+from attncli.model.sizes import SCORE_LIKE, STARTS, source_of
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 _REPLACES: dict[str, tuple[str, ...]] = {
     "Q": ("W_Q", "b_Q"),

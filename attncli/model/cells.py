@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attncli.compute import unknown_stage, wanted_stages
-from attncli.keys import KEYS
 from attncli.language.errors import AttncliError
+from attncli.model.keys import KEYS
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 _CELL = re.compile(
     r"(?P<name>[A-Za-z]\w*)(?:\[(?P<inner>.*)\]|(?P<dotted>(?:\.(?:[0-9]+\.\.[0-9]+|[^.\[\]]+))+))?", re.DOTALL

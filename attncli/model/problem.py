@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import settings
-from attncli.fused import fused
-from attncli.keys import KEYS, unknown_key
 from attncli.language.errors import AttncliError, Collector
 from attncli.maths import ops
 from attncli.maths.ops import Array
-from attncli.needs import missing, superfluous
-from attncli.sizes import SCORE_LIKE, STARTS, Sizes
+from attncli.model import settings
+from attncli.model.fused import fused
+from attncli.model.keys import KEYS, unknown_key
+from attncli.model.needs import missing, superfluous
+from attncli.model.sizes import SCORE_LIKE, STARTS, Sizes
 
 if TYPE_CHECKING:
     from attncli.language.written import Written
-    from attncli.masks import Mask
+    from attncli.model.masks import Mask
 
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 """Weights that ``weight_layout`` speaks of. W_a is no projection with an in and an out: it is always q W_a kᵀ."""
@@ -284,7 +284,7 @@ class Problem:
         if spec is None:
             self.mask = None
             return
-        from attncli import masks
+        from attncli.model import masks
 
         m = self.m - self.extra
         frame = masks.Frame(self.n, m, self.num_heads, self.batch, self.past, self.extra, self.columns)
@@ -294,7 +294,7 @@ class Problem:
         """Who may attend to whom: "3 猫 may attend to 私, は, 猫"; empty without a mask."""
         if self.mask is None:
             return []
-        from attncli.mask_words import in_words
+        from attncli.model.mask_words import in_words
 
         return in_words(self.mask, self.tokens or self.n, self.memory_tokens or self.m)
 

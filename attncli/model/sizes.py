@@ -15,7 +15,7 @@ import numpy as np
 from attncli.language.errors import AttncliError
 
 if TYPE_CHECKING:
-    from attncli.problem import Problem
+    from attncli.model.problem import Problem
 
 SCORE_LIKE = ("scores", "scaled_scores", "capped_scores", "masked_scores", "weights")
 STARTS = ("Q", "K", "V", *SCORE_LIKE, "outputs", "concat")

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from attncli.keys import KEYS, unknown_key
 from attncli.language.errors import AttncliError, Collector
+from attncli.model.keys import KEYS, unknown_key
 from attncli.stages.names import STAGE_NAMES
 
 MOST_DECIMALS = 30

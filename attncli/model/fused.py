@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from attncli.keys import HEAD_KEYS, unknown_key
 from attncli.language.errors import AttncliError, Collector
 from attncli.maths.ops import Array
+from attncli.model.keys import HEAD_KEYS, unknown_key
 
 
 def fused(keys: Mapping[str, Any], heads: int, columns: bool, weight_layout: str) -> dict[str, Array]:
