@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from attncli.check import Report, check
-    from attncli.compute import Result, compute
+    from attncli.engine.compute import Result, compute
     from attncli.explain import explain
     from attncli.language.errors import AttncliError
     from attncli.model.problem import Problem
@@ -49,9 +49,9 @@ _HOMES = {
     "AttncliError": "attncli.language.errors",
     "Problem": "attncli.model.problem",
     "Report": "attncli.check",
-    "Result": "attncli.compute",
+    "Result": "attncli.engine.compute",
     "check": "attncli.check",
-    "compute": "attncli.compute",
+    "compute": "attncli.engine.compute",
     "explain": "attncli.explain",
     "inspect": "attncli.summary",
     "load": "attncli.reading.problems",

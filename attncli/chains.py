@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli.compute import made
+from attncli.engine.compute import made
 from attncli.maths import ops
 from attncli.mistakes.base import NOT_HERE, Changes
 from attncli.stages.table import STAGES, needed, present, with_cache

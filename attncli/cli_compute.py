@@ -24,7 +24,7 @@ from attncli.cli_words import (
 from attncli.language.errors import AttncliError
 
 if TYPE_CHECKING:
-    from attncli.compute import Result
+    from attncli.engine.compute import Result
     from attncli.model.problem import Problem
     from attncli.rendering.formats import Format, Options
     from attncli.rendering.views import Choice
@@ -71,7 +71,7 @@ def compute(
     exact: Exactly = False,
     round: Rounding = None,
 ) -> None:
-    from attncli.compute import compute as computed
+    from attncli.engine.compute import compute as computed
     from attncli.rendering.formats import Options, chosen
     from attncli.rendering.views import check_fits, choose
     from attncli.terminal import progress, screen, tell_notes

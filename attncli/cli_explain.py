@@ -65,7 +65,7 @@ def explain(
     round: Rounding = None,
     standalone: Annotated[bool, typer.Option("--standalone", help="LaTeX as a whole document.")] = False,
 ) -> None:
-    from attncli.compute import compute
+    from attncli.engine.compute import compute
     from attncli.explain import explain as explained
     from attncli.explain import refuse_head
     from attncli.rendering.derivations import Explained
@@ -88,7 +88,7 @@ def explain(
 
 def needed_for(problem: "Problem", cells: list[str]) -> list[str]:
     """The stages whose notes matter to these cells: their own."""
-    from attncli.compute import wanted_stages
+    from attncli.engine.compute import wanted_stages
     from attncli.model.cells import stage_of
 
     return wanted_stages(problem, [stage_of(cell) for cell in cells])

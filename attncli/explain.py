@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.compute import made
+from attncli.engine.compute import made
 from attncli.explain_inputs import Inputs, hidden_by, spoken
 from attncli.language.errors import AttncliError
 from attncli.maths.derivation import Derivation, Value, node, number
@@ -20,7 +20,7 @@ from attncli.model.cells import Cell, Spot, parse, shown, shown_range, stage_of
 from attncli.stages.table import SCORES, STAGES, is_present, needed, projection_names
 
 if TYPE_CHECKING:
-    from attncli.compute import Result
+    from attncli.engine.compute import Result
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attncli.chains import Key
-from attncli.compute import why_absent
+from attncli.engine.compute import why_absent
 from attncli.language.errors import AttncliError
 from attncli.model.sheet import AnswerSheet, SheetStage
 from attncli.precision import Answer, Rule

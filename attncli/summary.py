@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli import invariants, ledger, resemblance, spread
-from attncli.compute import compute, wanted_stages
+from attncli.engine.compute import compute, wanted_stages
+from attncli.engine.memory import refuse_beyond_memory
 from attncli.language.errors import AttncliError
-from attncli.memory import refuse_beyond_memory
 from attncli.model import masks
 from attncli.model.mask_words import in_words
 from attncli.stages.table import STAGES, is_present
 
 if TYPE_CHECKING:
-    from attncli.blocks import Progress
-    from attncli.compute import Result
+    from attncli.engine.blocks import Progress
+    from attncli.engine.compute import Result
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
 

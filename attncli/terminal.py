@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from attncli.blocks import Progress
+    from attncli.engine.blocks import Progress
     from attncli.rendering.formats import Screen
 
 

@@ -113,7 +113,7 @@ def test_what_is_imported_does_not_depend_on_the_order():
     """`attncli.compute` is the function, also after the module of that name was imported."""
     import importlib
 
-    importlib.import_module("attncli.compute")
+    importlib.import_module("attncli.engine.compute")
     assert callable(attncli.compute)
     assert attncli.compute is compute
 

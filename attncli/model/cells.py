@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attncli.compute import unknown_stage, wanted_stages
+from attncli.engine.compute import unknown_stage, wanted_stages
 from attncli.language.errors import AttncliError
 from attncli.model.keys import KEYS
 from attncli.stages.table import STAGES

@@ -17,7 +17,7 @@ from attncli.rendering.writeup import Sheet, number, stage_section
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from attncli.compute import Result
+    from attncli.engine.compute import Result
 
 
 def page(result: Result) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from attncli.memory import said as bytes_in_words
+from attncli.engine.memory import said as bytes_in_words
 from attncli.rendering import captions
 from attncli.rendering.labels import one_line, plain, visible
 from attncli.rendering.numbers import aligned, bands

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attncli.compute import wanted_stages
+from attncli.engine.compute import wanted_stages
 from attncli.language.errors import AttncliError
 from attncli.stages.table import SCORES, STAGES, Stage
 
 if TYPE_CHECKING:
-    from attncli.compute import Result
+    from attncli.engine.compute import Result
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
     from attncli.rendering.formats import Format

@@ -14,7 +14,7 @@ from attncli.rendering.labels import visible
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from attncli.compute import Result
+    from attncli.engine.compute import Result
     from attncli.maths.derivation import Derivation
 
 MOST_TERMS = 40_000

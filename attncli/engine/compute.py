@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.engine.memory import is_beyond_memory, refuse_beyond_memory
 from attncli.language.errors import AttncliError
 from attncli.maths import ops
-from attncli.memory import is_beyond_memory, refuse_beyond_memory
 from attncli.stages.table import LAST, SCORES, STAGES, Stage, is_present, needed, present, with_cache
 
 if TYPE_CHECKING:
-    from attncli.blocks import Made, Progress
+    from attncli.engine.blocks import Made, Progress
     from attncli.maths.ops import Array
     from attncli.model.masks import Mask
     from attncli.model.problem import Problem
@@ -119,7 +119,7 @@ def _blocks(wanted: list[str]) -> ModuleType | None:
     """What makes a last stage by blocks of rows, imported only where one is wanted alone."""
     if len(wanted) != 1 or wanted[0] not in LAST:
         return None
-    from attncli import blocks
+    from attncli.engine import blocks
 
     return blocks
 
