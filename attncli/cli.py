@@ -173,7 +173,7 @@ def _say_usage(error: Exception, words: Sequence[str]) -> int:
 
 
 def _names_a_problem(word: str) -> bool:
-    from attncli.examples import names
+    from attncli.reading.examples import names
 
     return "=" in word or word in names() or os.path.isfile(word)
 

@@ -137,7 +137,7 @@ def examples(
         str | None, typer.Argument(metavar="[NAME]", help="Print this one.", autocompletion=complete_examples)
     ] = None,
 ) -> None:
-    from attncli import examples as shipped
+    from attncli.reading import examples as shipped
     from attncli.writing import destination
 
     if name is not None:

@@ -127,7 +127,7 @@ def _strays(words: list[str]) -> list[str]:
 
 
 def _is_problem(word: str) -> bool:
-    from attncli.examples import names
+    from attncli.reading.examples import names
 
     return word == "-" or os.path.lexists(word) or word in names()
 

@@ -38,7 +38,7 @@ def _formats() -> list[tuple[str, str]]:
 
 def complete_examples() -> list[str]:
     """The shipped examples."""
-    from attncli.examples import names
+    from attncli.reading.examples import names
 
     return list(names())
 

@@ -12,7 +12,7 @@ import yaml
 from running import data, run
 
 import attncli
-from attncli import examples
+from attncli.reading import examples
 from attncli.stages.table import STAGES
 
 CONFIGS = Path(__file__).parents[1] / "configs"

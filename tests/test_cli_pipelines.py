@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from running import PLAIN, Terminal, data, run
 
-from attncli import examples
+from attncli.reading import examples
 from attncli.terminal import screen
 
 ATTNCLI = [sys.executable, "-m", "attncli"]

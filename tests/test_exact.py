@@ -13,9 +13,9 @@ from test_published import CASES, keys_of
 from variants import VARIANTS
 
 from attncli import AttncliError, Problem, compute, load
-from attncli.examples import names
 from attncli.explain import explain
 from attncli.maths.exact import Exact, decimal, exact_problem, parsed
+from attncli.reading.examples import names
 
 mpmath.mp.dps = 50
 SMALL = ("plain", "biased", "causal", "added mask", "several masks", "empty row", "mask_fill", "cross", "listed heads",

@@ -11,9 +11,9 @@ from test_published import CASES, keys_of
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
-from attncli.examples import names
 from attncli.explain import STEPS, explain
 from attncli.model.cells import Cell
+from attncli.reading.examples import names
 from attncli.stages.table import STAGES, present
 
 ROOM = {"float32": 1e-6, "float16": 5e-3}

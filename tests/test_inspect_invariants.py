@@ -27,7 +27,7 @@ def sentence(summary, name):
 
 
 def test_every_shipped_example_keeps_them():
-    from attncli import examples
+    from attncli.reading import examples
 
     for name in examples.names():
         summary = inspect(load(name))

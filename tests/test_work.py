@@ -13,9 +13,9 @@ from tex import body_of, check_structure
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
-from attncli.examples import names
 from attncli.explain import explain
 from attncli.maths.exact import exact_problem
+from attncli.reading.examples import names
 from attncli.rendering import derivations
 from attncli.rendering.formats import FORMATS, Options, Screen
 from attncli.rendering.views import View, choose

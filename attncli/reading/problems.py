@@ -68,7 +68,7 @@ def find_problem(text: str) -> Path:
     path = Path(text)
     if os.path.lexists(path) or "\0" in text:
         return path
-    from attncli import examples
+    from attncli.reading import examples
 
     shipped = examples.path(text)
     if shipped is not None:

@@ -17,7 +17,7 @@ _SUFFIXES = (".yaml", ".json")
 @cache
 def folder() -> Path:
     """The folder that holds the examples, wherever this package was installed from."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     places = (package / "configs", package.parent / "configs")
     return next((place for place in places if place.is_dir()), places[0])
 
