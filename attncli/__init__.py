@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from attncli.check import Report, check
     from attncli.engine.compute import Result, compute
-    from attncli.explain import explain
+    from attncli.explaining.explain import explain
     from attncli.language.errors import AttncliError
     from attncli.model.problem import Problem
     from attncli.model.sheet import AnswerSheet
@@ -52,7 +52,7 @@ _HOMES = {
     "Result": "attncli.engine.compute",
     "check": "attncli.check",
     "compute": "attncli.engine.compute",
-    "explain": "attncli.explain",
+    "explain": "attncli.explaining.explain",
     "inspect": "attncli.summary",
     "load": "attncli.reading.problems",
     "read_sheet": "attncli.reading.sheets",

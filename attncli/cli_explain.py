@@ -66,8 +66,8 @@ def explain(
     standalone: Annotated[bool, typer.Option("--standalone", help="LaTeX as a whole document.")] = False,
 ) -> None:
     from attncli.engine.compute import compute
-    from attncli.explain import explain as explained
-    from attncli.explain import refuse_head
+    from attncli.explaining.explain import explain as explained
+    from attncli.explaining.explain import refuse_head
     from attncli.rendering.derivations import Explained
     from attncli.rendering.formats import Options, chosen
     from attncli.terminal import screen, tell_notes

@@ -7,7 +7,7 @@ import pytest
 from variants import VARIANTS
 
 from attncli import AttncliError, Problem, compute
-from attncli.explain import explain
+from attncli.explaining.explain import explain
 from attncli.model.cells import Cell, is_cell
 
 THREE = {"Z": np.eye(3), "W_Q": np.eye(3), "W_K": np.eye(3), "W_V": [[1, 2], [3, 4], [5, 6]]}

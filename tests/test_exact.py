@@ -13,7 +13,7 @@ from test_published import CASES, keys_of
 from variants import VARIANTS
 
 from attncli import AttncliError, Problem, compute, load
-from attncli.explain import explain
+from attncli.explaining.explain import explain
 from attncli.maths.exact import Exact, decimal, exact_problem, parsed
 from attncli.reading.examples import names
 

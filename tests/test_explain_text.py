@@ -15,7 +15,7 @@ from showing import HOSTILE
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
-from attncli.explain import explain
+from attncli.explaining.explain import explain
 from attncli.rendering.derivations import Explained
 from attncli.rendering.formats import EXPLANATIONS, Options, Screen
 

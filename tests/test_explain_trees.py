@@ -11,7 +11,7 @@ from test_published import CASES, keys_of
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
-from attncli.explain import STEPS, explain
+from attncli.explaining.explain import STEPS, explain
 from attncli.model.cells import Cell
 from attncli.reading.examples import names
 from attncli.stages.table import STAGES, present

@@ -68,7 +68,9 @@ def test_tables_need_no_extras():
     found = run_of("compute", "three-tokens")
     assert "rich" in found
     assert found.isdisjoint({"matplotlib", "sympy", "safetensors", "pandas"})
-    assert found.isdisjoint({"attncli.check", "attncli.explain", "attncli.mistakes", "attncli.rendering.data"})
+    assert found.isdisjoint(
+        {"attncli.check", "attncli.explaining.explain", "attncli.mistakes", "attncli.rendering.data"}
+    )
 
 
 def test_a_problem_in_yaml_needs_nothing_of_other_texts():

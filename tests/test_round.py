@@ -9,7 +9,7 @@ import pytest
 from test_published import keys_of, printed
 
 from attncli import AttncliError, Problem, compute, load
-from attncli.explain import explain
+from attncli.explaining.explain import explain
 from attncli.maths.ops import rounded
 from attncli.rendering.arithmetic import Words, steps
 from attncli.rendering.formats import FORMATS, Options

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attncli import Problem, check, compute
-from attncli.explain import explain
+from attncli.explaining.explain import explain
 from attncli.language import notation
 from attncli.ledger import shapes
 from attncli.mistakes import ANYWHERE, MISTAKES

@@ -13,7 +13,7 @@ from tex import body_of, check_structure
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
-from attncli.explain import explain
+from attncli.explaining.explain import explain
 from attncli.maths.exact import exact_problem
 from attncli.reading.examples import names
 from attncli.rendering import derivations

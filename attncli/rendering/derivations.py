@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from attncli.explain_inputs import spoken
+from attncli.explaining.inputs import spoken
 from attncli.language import notation
 from attncli.language.errors import AttncliError
 from attncli.model.cells import Cell

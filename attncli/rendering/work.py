@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attncli.explain import Explainer
+from attncli.explaining.explain import Explainer
 from attncli.language import notation
 from attncli.model.cells import parse
 from attncli.rendering.arithmetic import Words, steps

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from attncli.explain import Explainer
+from attncli.explaining.explain import Explainer
 from attncli.maths.derivation import Derivation, node
 from attncli.model.cells import Cell, Spot
 from attncli.rendering import derivations

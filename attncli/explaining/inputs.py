@@ -14,7 +14,7 @@ from attncli.model.keys import KEYS
 from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
-    from attncli.explain import At
+    from attncli.explaining.explain import At
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
 

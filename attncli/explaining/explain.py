@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.engine.compute import made
-from attncli.explain_inputs import Inputs, hidden_by, spoken
+from attncli.explaining.inputs import Inputs, hidden_by, spoken
 from attncli.language.errors import AttncliError
 from attncli.maths.derivation import Derivation, Value, node, number
 from attncli.model.cells import Cell, Spot, parse, shown, shown_range, stage_of
