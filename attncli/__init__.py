@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from attncli.check import Report, check
+    from attncli.checking.check import Report, check
     from attncli.engine.compute import Result, compute
     from attncli.explaining.explain import explain
     from attncli.language.errors import AttncliError
@@ -48,9 +48,9 @@ _HOMES = {
     "AnswerSheet": "attncli.model.sheet",
     "AttncliError": "attncli.language.errors",
     "Problem": "attncli.model.problem",
-    "Report": "attncli.check",
+    "Report": "attncli.checking.check",
     "Result": "attncli.engine.compute",
-    "check": "attncli.check",
+    "check": "attncli.checking.check",
     "compute": "attncli.engine.compute",
     "explain": "attncli.explaining.explain",
     "inspect": "attncli.summary",

@@ -11,12 +11,12 @@ from attncli.language.errors import AttncliError
 from attncli.stages.names import STAGE_NAMES
 
 if TYPE_CHECKING:
-    from attncli.check import Checker
-    from attncli.classroom import Marking, Row
-    from attncli.mistakes import Mistake
+    from attncli.checking.check import Checker
+    from attncli.checking.classroom import Marking, Row
+    from attncli.checking.mistakes import Mistake
+    from attncli.checking.precision import Rule
     from attncli.model.problem import Problem
     from attncli.model.sheet import AnswerSheet
-    from attncli.precision import Rule
 
 CHECK_HELP = """Is this right? Where did it go wrong first, and how?
 
@@ -104,8 +104,8 @@ def check(
     output: OutputFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")] = False,
 ) -> None:
-    from attncli.classroom import Marking, points_of
-    from attncli.precision import Rule
+    from attncli.checking.classroom import Marking, points_of
+    from attncli.checking.precision import Rule
     from attncli.rendering.formats import REPORTS, Options, chosen
     from attncli.terminal import screen
     from attncli.writing import destination
@@ -131,7 +131,7 @@ def _refuse_infinite(options: dict[str, float | None]) -> None:
 
 
 def _checker(problem: "Problem", names: list[str], rule: "Rule", require: list[str]) -> "Checker":
-    from attncli.check import Checker
+    from attncli.checking.check import Checker
 
     if names.count("-") > 1:
         raise AttncliError("standard input can be read only once", hint="Give the problem or the sheet as a file.")
@@ -140,7 +140,7 @@ def _checker(problem: "Problem", names: list[str], rule: "Rule", require: list[s
 
 def _checked(checker: "Checker", names: list[str], stage: str | None, marking: "Marking") -> "list[Row]":
     """A row for each sheet, or one for the problem's own ``expect``. One sheet alone is read, or the command fails."""
-    from attncli.classroom import grade, marked
+    from attncli.checking.classroom import grade, marked
     from attncli.reading.sheets import is_dump, read_dump, read_sheet
     from attncli.terminal import progress
 
@@ -162,7 +162,7 @@ def _checked(checker: "Checker", names: list[str], stage: str | None, marking: "
 
 def _mistakes(incomplete: str) -> list[str]:
     """The names of mistakes, also behind a comma."""
-    from attncli.mistakes import MISTAKES
+    from attncli.checking.mistakes import MISTAKES
 
     return complete_list(incomplete, MISTAKES)
 
@@ -188,7 +188,7 @@ def _selected(texts: list[str] | None) -> "list[Mistake]":
     """The mistakes that are named, each time one or a comma list; all where none is."""
     from difflib import get_close_matches
 
-    from attncli.mistakes import MISTAKES
+    from attncli.checking.mistakes import MISTAKES
 
     names = split_commas(texts)
     if texts and not names:

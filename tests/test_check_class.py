@@ -12,8 +12,8 @@ from test_check_verdicts import P1, P1_RIGHT, P2
 from test_mistakes import CASES, CAUSAL, PLAIN
 
 from attncli import AttncliError, Problem
-from attncli.check import Checker, check
-from attncli.classroom import Marking, grade, marked, points_of, totals
+from attncli.checking.check import Checker, check
+from attncli.checking.classroom import Marking, grade, marked, points_of, totals
 from attncli.reading.sheets import read_sheet
 from attncli.rendering.formats import REPORTS, Options
 from attncli.rendering.report_data import as_dict

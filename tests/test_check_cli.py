@@ -14,9 +14,9 @@ from test_mistakes import HEADS
 from typer.testing import CliRunner
 
 from attncli import AttncliError
+from attncli.checking.mistakes import MISTAKES
 from attncli.cli import main
 from attncli.cli_check import register
-from attncli.mistakes import MISTAKES
 from attncli.rendering.formats import REPORTS
 
 APP = typer.Typer(rich_markup_mode=None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attncli import AttncliError, Problem
-from attncli.check import check
+from attncli.checking.check import check
 from attncli.model.sheet import AnswerSheet, of_array
 
 # One query, two keys, chosen weights: 1/8 and 7/8.

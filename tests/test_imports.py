@@ -69,7 +69,7 @@ def test_tables_need_no_extras():
     assert "rich" in found
     assert found.isdisjoint({"matplotlib", "sympy", "safetensors", "pandas"})
     assert found.isdisjoint(
-        {"attncli.check", "attncli.explaining.explain", "attncli.mistakes", "attncli.rendering.data"}
+        {"attncli.checking.check", "attncli.explaining.explain", "attncli.checking.mistakes", "attncli.rendering.data"}
     )
 
 

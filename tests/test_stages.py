@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from attncli import Problem, check, compute
+from attncli.checking.mistakes import ANYWHERE, MISTAKES
 from attncli.explaining.explain import explain
 from attncli.language import notation
 from attncli.ledger import shapes
-from attncli.mistakes import ANYWHERE, MISTAKES
 from attncli.model.keys import KEYS
 from attncli.model.sizes import SCORE_LIKE, STARTS
 from attncli.rendering import captions

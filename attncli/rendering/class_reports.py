@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from attncli.classroom import Row, Totals, totals
+from attncli.checking.classroom import Row, Totals, totals
+from attncli.checking.mistakes.base import ANYWHERE, Mistake
+from attncli.checking.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG
 from attncli.language import notation
-from attncli.mistakes.base import ANYWHERE, Mistake
 from attncli.rendering.labels import visible
 from attncli.rendering.reports import ReportPen, sentence, sheet
-from attncli.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG
 
 if TYPE_CHECKING:
     from attncli.rendering.formats import Options, Stream

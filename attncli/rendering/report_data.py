@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.classroom import Row
+from attncli.checking.classroom import Row
+from attncli.checking.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 from attncli.model import cells
 from attncli.stages.names import STAGE_NAMES
-from attncli.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 
 if TYPE_CHECKING:
-    from attncli.mistakes import Mistake
+    from attncli.checking.mistakes import Mistake
     from attncli.model.problem import Problem
     from attncli.rendering.formats import Options, Stream
 

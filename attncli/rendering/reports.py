@@ -12,13 +12,13 @@ import numpy as np
 from rich.cells import cell_len
 from rich.text import Text
 
-from attncli.check import CONVENTIONS, Report, possible_arithmetic
-from attncli.classroom import Row
+from attncli.checking.check import CONVENTIONS, Report, possible_arithmetic
+from attncli.checking.classroom import Row
+from attncli.checking.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 from attncli.model import cells
 from attncli.rendering.labels import can_show, visible
 from attncli.rendering.numbers import bands, shown
 from attncli.rendering.tables import Pen
-from attncli.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attncli.checking.mistakes.base import Values, Variant, Wrong, before_softmax, fresh, plain_softmax, row, softmax_of
 from attncli.maths import ops
 from attncli.maths.ops import Array
-from attncli.mistakes.base import Values, Variant, Wrong, before_softmax, fresh, plain_softmax, row, softmax_of
 
 if TYPE_CHECKING:
     from attncli.model.problem import Problem

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from attncli.check import Checker, Report
+from attncli.checking.check import Checker, Report
+from attncli.checking.verdicts import CARRIED, CORRECT, MISSING
 from attncli.language.errors import AttncliError
 from attncli.model.sheet import AnswerSheet
 from attncli.stages.names import STAGE_NAMES
-from attncli.verdicts import CARRIED, CORRECT, MISSING
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.checking.mistakes.base import Changes, Values, Variant, Wrong, projected, right, row
 from attncli.maths import ops
 from attncli.maths.ops import Array
-from attncli.mistakes.base import Changes, Values, Variant, Wrong, projected, right, row
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:

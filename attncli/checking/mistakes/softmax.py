@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.checking.mistakes.base import Values, Variant, Wrong, before_softmax, right, row, without_hidden
 from attncli.maths import ops
 from attncli.maths.ops import Array
-from attncli.mistakes.base import Values, Variant, Wrong, before_softmax, right, row, without_hidden
 
 if TYPE_CHECKING:
     from attncli.model.problem import Problem

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.maths import ops
-from attncli.maths.ops import Array
-from attncli.mistakes.base import (
+from attncli.checking.mistakes.base import (
     Changes,
     Values,
     Variant,
@@ -20,6 +18,8 @@ from attncli.mistakes.base import (
     row,
     softmax_of,
 )
+from attncli.maths import ops
+from attncli.maths.ops import Array
 from attncli.model import masks
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.checking.mistakes.base import NOT_HERE, Changes
 from attncli.engine.compute import made
 from attncli.maths import ops
-from attncli.mistakes.base import NOT_HERE, Changes
 from attncli.stages.table import STAGES, needed, present, with_cache
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from attncli.chains import Key
+from attncli.checking.chains import Key
+from attncli.checking.precision import Answer, Rule
 from attncli.engine.compute import why_absent
 from attncli.language.errors import AttncliError
 from attncli.model.sheet import AnswerSheet, SheetStage
-from attncli.precision import Answer, Rule
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.checking.mistakes.base import Mistake, Values, Variant, Wrong, fresh, projected, right, row, values_of
 from attncli.maths import ops
 from attncli.maths.ops import Array
-from attncli.mistakes.base import Mistake, Values, Variant, Wrong, fresh, projected, right, row, values_of
 from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.catalogue import Candidate, Catalogue, lean
-from attncli.chains import Base, Key, largest
-from attncli.diagnosis import Diagnosis, Explanation, explanation
-from attncli.fit import Fitted, Reading, fit, heads_second_reading, heads_side_by_side, transposed_reading
+from attncli.checking.catalogue import Candidate, Catalogue, lean
+from attncli.checking.chains import Base, Key, largest
+from attncli.checking.diagnosis import Diagnosis, Explanation, explanation
+from attncli.checking.fit import Fitted, Reading, fit, heads_second_reading, heads_side_by_side, transposed_reading
+from attncli.checking.mistakes import MISTAKES
+from attncli.checking.precision import Rule
+from attncli.checking.verdicts import CARRIED, MISSING, UNREADABLE, WRONG, Judge, StageVerdict
 from attncli.language.errors import AttncliError
-from attncli.mistakes import MISTAKES
 from attncli.model import cells
 from attncli.model.sheet import AnswerSheet
-from attncli.precision import Rule
 from attncli.stages.table import STAGES
-from attncli.verdicts import CARRIED, MISSING, UNREADABLE, WRONG, Judge, StageVerdict
 
 if TYPE_CHECKING:
     from attncli.model.problem import Problem

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli.chains import Key
+from attncli.checking.chains import Key
+from attncli.checking.mistakes.base import Changes, Variant, Wrong, projected
+from attncli.checking.precision import BINARY, EXACT, Answer
 from attncli.maths import ops
-from attncli.mistakes.base import Changes, Variant, Wrong, projected
-from attncli.precision import BINARY, EXACT, Answer
 from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:

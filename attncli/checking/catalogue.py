@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli.chains import Key, Values
-from attncli.mistakes import ANYWHERE, MISTAKES, Mistake, Variant
-from attncli.mistakes.base import Changes
-from attncli.precision import HIDDEN, Answer
+from attncli.checking.chains import Key, Values
+from attncli.checking.mistakes import ANYWHERE, MISTAKES, Mistake, Variant
+from attncli.checking.mistakes.base import Changes
+from attncli.checking.precision import HIDDEN, Answer
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli.chains import Key, Values
-from attncli.mistakes.base import NOT_HERE
-from attncli.precision import Answer
+from attncli.checking.chains import Key, Values
+from attncli.checking.mistakes.base import NOT_HERE
+from attncli.checking.precision import Answer
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:

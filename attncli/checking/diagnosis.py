@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli.catalogue import Candidate, Catalogue, is_near, lean
-from attncli.chains import Base, Values
-from attncli.fit import Fitted
-from attncli.misread import ROLES, misreadings
-from attncli.mistakes import MISTAKES, Variant
+from attncli.checking.catalogue import Candidate, Catalogue, is_near, lean
+from attncli.checking.chains import Base, Values
+from attncli.checking.fit import Fitted
+from attncli.checking.misread import ROLES, misreadings
+from attncli.checking.mistakes import MISTAKES, Variant
+from attncli.checking.precision import Answer
+from attncli.checking.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG, StageVerdict
 from attncli.model import cells
-from attncli.precision import Answer
-from attncli.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG, StageVerdict
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

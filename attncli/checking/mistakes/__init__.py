@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from attncli.mistakes import anywhere, heads, masking, output, products, scaling, softmax
-from attncli.mistakes.base import ANYWHERE, Mistake, Variant
+from attncli.checking.mistakes import anywhere, heads, masking, output, products, scaling, softmax
+from attncli.checking.mistakes.base import ANYWHERE, Mistake, Variant
 
 MISTAKES: dict[str, Mistake] = {
     mistake.name: mistake

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.checking.mistakes.base import ANYWHERE, Mistake, Values, Variant, Wrong
 from attncli.maths import ops
 from attncli.maths.ops import Array
-from attncli.mistakes.base import ANYWHERE, Mistake, Values, Variant, Wrong
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
