@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from attncli.checking.check import Report, check
     from attncli.engine.compute import Result, compute
     from attncli.explaining.explain import explain
+    from attncli.inspecting.summary import inspect
     from attncli.language.errors import AttncliError
     from attncli.model.problem import Problem
     from attncli.model.sheet import AnswerSheet
     from attncli.reading.problems import load
     from attncli.reading.sheets import read_sheet
-    from attncli.summary import inspect
 
 __all__ = [
     "AnswerSheet",
@@ -53,7 +53,7 @@ _HOMES = {
     "check": "attncli.checking.check",
     "compute": "attncli.engine.compute",
     "explain": "attncli.explaining.explain",
-    "inspect": "attncli.summary",
+    "inspect": "attncli.inspecting.summary",
     "load": "attncli.reading.problems",
     "read_sheet": "attncli.reading.sheets",
 }

@@ -38,9 +38,9 @@ def inspect(
     digits: Digits = None,
     full: Annotated[bool, typer.Option("--full", help="Say a long mask whole.")] = False,
 ) -> None:
+    from attncli.inspecting.summary import inspect as inspected
     from attncli.rendering.formats import Options, chosen
     from attncli.rendering.views import choose
-    from attncli.summary import inspect as inspected
     from attncli.terminal import progress, screen
     from attncli.writing import destination
 

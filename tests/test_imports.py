@@ -96,6 +96,6 @@ def test_what_the_package_offers_is_the_same_whatever_is_imported_first():
     offered = [name for name in attncli.__all__ if name != "__version__"]
     modules = "import attncli.check, attncli.compute, attncli.explain"
     code = f"{modules}; assert all(callable(getattr(attncli, name)) for name in {offered})"
-    assert "attncli.summary" in brought_in(code)
+    assert "attncli.inspecting.summary" in brought_in(code)
     assert all(callable(getattr(attncli, name)) for name in offered)
     assert dir(attncli) == sorted(attncli.__all__)

@@ -9,9 +9,9 @@ import pytest
 from variants import VARIANTS
 
 from attncli import Problem, load
-from attncli.invariants import stored_as
+from attncli.inspecting.invariants import stored_as
+from attncli.inspecting.summary import inspect
 from attncli.language.errors import AttncliError
-from attncli.summary import inspect
 
 
 def foreign(*settings):

@@ -11,8 +11,8 @@ import pytest
 from attncli import Problem, check, compute
 from attncli.checking.mistakes import ANYWHERE, MISTAKES
 from attncli.explaining.explain import explain
+from attncli.inspecting.ledger import shapes
 from attncli.language import notation
-from attncli.ledger import shapes
 from attncli.model.keys import KEYS
 from attncli.model.sizes import SCORE_LIKE, STARTS
 from attncli.rendering import captions

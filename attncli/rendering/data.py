@@ -15,11 +15,11 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from attncli.inspecting.summary import Summary
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
     from attncli.rendering.formats import Options, Stream
     from attncli.rendering.views import View
-    from attncli.summary import Summary
 
 Row = list[str]
 _NOT_FINITE = {"inf", "-inf", "nan"}

@@ -9,18 +9,18 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from attncli.engine.memory import said as bytes_in_words
+from attncli.inspecting.spread import SATURATED
 from attncli.rendering import captions
 from attncli.rendering.labels import one_line, plain, visible
 from attncli.rendering.numbers import aligned, bands
 from attncli.rendering.tables import Pen, filled
-from attncli.spread import SATURATED
 
 if TYPE_CHECKING:
-    from attncli.ledger import Entry, Parameter
+    from attncli.inspecting.ledger import Entry, Parameter
+    from attncli.inspecting.spread import Look, Spread
+    from attncli.inspecting.summary import Summary
     from attncli.model.problem import Problem
     from attncli.rendering.formats import Options, Stream
-    from attncli.spread import Look, Spread
-    from attncli.summary import Summary
 
 GAP = 2
 """Blanks between the columns of a table, and before its first."""

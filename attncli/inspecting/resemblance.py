@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.invariants import Room, allowed_keys, room, short
+from attncli.inspecting.invariants import Room, allowed_keys, room, short
 from attncli.maths.ops import Array
 
 if TYPE_CHECKING:

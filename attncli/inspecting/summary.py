@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli import invariants, ledger, resemblance, spread
 from attncli.engine.compute import compute, wanted_stages
 from attncli.engine.memory import refuse_beyond_memory
+from attncli.inspecting import invariants, ledger, resemblance, spread
 from attncli.language.errors import AttncliError
 from attncli.model import masks
 from attncli.model.mask_words import in_words
