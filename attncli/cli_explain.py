@@ -68,8 +68,8 @@ def explain(
     from attncli.engine.compute import compute
     from attncli.explaining.explain import explain as explained
     from attncli.explaining.explain import refuse_head
-    from attncli.rendering.derivations import Explained
     from attncli.rendering.formats import Options, chosen
+    from attncli.rendering.text.derivations import Explained
     from attncli.terminal import screen, tell_notes
     from attncli.writing import destination
 

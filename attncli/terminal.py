@@ -41,7 +41,7 @@ def tell(kind: str, text: str) -> None:
     """
     if sys.stderr is None:
         return
-    from attncli.rendering.labels import visible
+    from attncli.rendering.text.labels import visible
 
     lines = [visible(line, sys.stderr.encoding or "utf-8") for line in f"{kind}: {text}".split("\n")]
     try:

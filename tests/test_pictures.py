@@ -18,7 +18,7 @@ from attncli.language.errors import AttncliError
 from attncli.rendering import fonts, pictures, svg
 from attncli.rendering.colours import brightness, colour, hexadecimal
 from attncli.rendering.formats import FORMATS, Options
-from attncli.rendering.labels import visible
+from attncli.rendering.text.labels import visible
 from attncli.rendering.views import View
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,8 +11,8 @@ from test_published import keys_of, printed
 from attncli import AttncliError, Problem, compute, load
 from attncli.explaining.explain import explain
 from attncli.maths.ops import rounded
-from attncli.rendering.arithmetic import Words, steps
 from attncli.rendering.formats import FORMATS, Options
+from attncli.rendering.text.arithmetic import Words, steps
 from attncli.rendering.views import View, choose
 
 

@@ -15,8 +15,8 @@ from attncli.inspecting.ledger import shapes
 from attncli.language import notation
 from attncli.model.keys import KEYS
 from attncli.model.sizes import SCORE_LIKE, STARTS
-from attncli.rendering import captions
 from attncli.rendering.formats import FORMATS, Options
+from attncli.rendering.text import captions
 from attncli.rendering.views import Choice, View
 from attncli.stages.table import SCORES, STAGES, present
 

@@ -16,8 +16,8 @@ from attncli import Problem, compute, load
 from attncli.explaining.explain import explain
 from attncli.maths.exact import exact_problem
 from attncli.reading.examples import names
-from attncli.rendering import derivations
 from attncli.rendering.formats import FORMATS, Options, Screen
+from attncli.rendering.text import derivations
 from attncli.rendering.views import View, choose
 
 SMALL = [name for name in names() if name != "transformer-base"]

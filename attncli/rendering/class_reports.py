@@ -12,8 +12,8 @@ from attncli.checking.classroom import Row, Totals, totals
 from attncli.checking.mistakes.base import ANYWHERE, Mistake
 from attncli.checking.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG
 from attncli.language import notation
-from attncli.rendering.labels import visible
 from attncli.rendering.reports import ReportPen, sentence, sheet
+from attncli.rendering.text.labels import visible
 
 if TYPE_CHECKING:
     from attncli.rendering.formats import Options, Stream

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli.language import notation
-from attncli.rendering.captions import in_force
-from attncli.rendering.labels import one_line, visible
-from attncli.rendering.numbers import decimals
-from attncli.rendering.writeup import Section, Sheet, gaps, number, picked, sections
+from attncli.rendering.text.captions import in_force
+from attncli.rendering.text.labels import one_line, visible
+from attncli.rendering.text.numbers import decimals
+from attncli.rendering.text.writeup import Section, Sheet, gaps, number, picked, sections
 
 if TYPE_CHECKING:
     from attncli.rendering.formats import Options, Stream
+    from attncli.rendering.text.work import Work
     from attncli.rendering.views import View
-    from attncli.rendering.work import Work
 
 MOST_ROWS, MOST_COLUMNS = 40, 40
 """A larger matrix is shortened in the middle, unless all of it is asked for."""
@@ -44,7 +44,7 @@ def html(view: View, digits: int | None = None, full: bool = False) -> str:
 
     ``digits`` decimals; ``full`` shows long matrices whole.
     """
-    from attncli.rendering.work import work
+    from attncli.rendering.text.work import work
 
     shown = sections(view, full)
     cells = [sheet.cell(i, j) for section in shown for sheet in section.sheets for i, j in _places(sheet, full)]

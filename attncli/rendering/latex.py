@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attncli.language import notation
-from attncli.rendering.captions import in_force
-from attncli.rendering.labels import one_line, visible
-from attncli.rendering.numbers import decimals
-from attncli.rendering.writeup import Section, gaps, number, picked, sections
+from attncli.rendering.text.captions import in_force
+from attncli.rendering.text.labels import one_line, visible
+from attncli.rendering.text.numbers import decimals
+from attncli.rendering.text.writeup import Section, gaps, number, picked, sections
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
@@ -81,7 +81,7 @@ def latex(
     for section in shown:
         body += _section(section, digits, full)
         if work:
-            from attncli.rendering import worked
+            from attncli.rendering.text import worked
 
             body += worked.latex(view, section.name, work)
     body += [f"{escaped(one_line(note))}." for note in view.result.notes]

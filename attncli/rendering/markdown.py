@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from attncli.language import notation
-from attncli.rendering.captions import in_force
-from attncli.rendering.labels import one_line, visible
-from attncli.rendering.numbers import decimals
-from attncli.rendering.writeup import Section, Sheet, gaps, number, picked, sections
+from attncli.rendering.text.captions import in_force
+from attncli.rendering.text.labels import one_line, visible
+from attncli.rendering.text.numbers import decimals
+from attncli.rendering.text.writeup import Section, Sheet, gaps, number, picked, sections
 
 if TYPE_CHECKING:
     from attncli.rendering.formats import Options, Stream
@@ -37,7 +37,7 @@ def markdown(view: View, digits: int | None = None, full: bool = False, work: Op
     for section in sections(view, full):
         parts += _section(section, digits, full)
         if work:
-            from attncli.rendering import worked
+            from attncli.rendering.text import worked
 
             parts += worked.markdown(view, section.name, work)
     parts += [f"> {escaped(note)}" for note in view.result.notes]

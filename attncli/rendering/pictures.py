@@ -17,8 +17,8 @@ import numpy as np
 from attncli.language import notation
 from attncli.language.errors import AttncliError
 from attncli.rendering.colours import HIDDEN, brightness, colour, hexadecimal
-from attncli.rendering.labels import one_line, visible
-from attncli.rendering.writeup import Section, Sheet, is_whole, number, stage_section
+from attncli.rendering.text.labels import one_line, visible
+from attncli.rendering.text.writeup import Section, Sheet, is_whole, number, stage_section
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:

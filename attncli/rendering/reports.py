@@ -16,9 +16,9 @@ from attncli.checking.check import CONVENTIONS, Report, possible_arithmetic
 from attncli.checking.classroom import Row
 from attncli.checking.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 from attncli.model import cells
-from attncli.rendering.labels import can_show, visible
-from attncli.rendering.numbers import bands, shown
 from attncli.rendering.tables import Pen
+from attncli.rendering.text.labels import can_show, visible
+from attncli.rendering.text.numbers import bands, shown
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from attncli.engine.memory import said as bytes_in_words
 from attncli.inspecting.spread import SATURATED
-from attncli.rendering import captions
-from attncli.rendering.labels import one_line, plain, visible
-from attncli.rendering.numbers import aligned, bands
 from attncli.rendering.tables import Pen, filled
+from attncli.rendering.text import captions
+from attncli.rendering.text.labels import one_line, plain, visible
+from attncli.rendering.text.numbers import aligned, bands
 
 if TYPE_CHECKING:
     from attncli.inspecting.ledger import Entry, Parameter

@@ -16,9 +16,9 @@ import numpy as np
 
 from attncli.language.errors import AttncliError
 from attncli.rendering.colours import HIDDEN, brightness, colour, hexadecimal
-from attncli.rendering.labels import visible
 from attncli.rendering.pictures import Picture, label, numbers, picture
-from attncli.rendering.writeup import Sheet, number
+from attncli.rendering.text.labels import visible
+from attncli.rendering.text.writeup import Sheet, number
 
 if TYPE_CHECKING:
     from attncli.rendering.formats import Options, Stream

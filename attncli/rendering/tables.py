@@ -16,10 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from attncli.maths import ops
-from attncli.rendering import captions
-from attncli.rendering.labels import can_show, plain, visible
-from attncli.rendering.numbers import aligned, bands, decimals, kept, shown
 from attncli.rendering.shades import shade
+from attncli.rendering.text import captions
+from attncli.rendering.text.labels import can_show, plain, visible
+from attncli.rendering.text.numbers import aligned, bands, decimals, kept, shown
 from attncli.rendering.views import hidden_cells
 from attncli.stages.table import STAGES, Stage
 
@@ -106,7 +106,7 @@ def write(view: View, options: Options, stream: Stream) -> None:
             _draw_matrix(pen, view.problem, STAGES[name], matrix)
             stream.write(pen.taken())
         if options.work:
-            from attncli.rendering import worked
+            from attncli.rendering.text import worked
 
             stream.write(worked.screen(view, name, options))
     if pen.cut_labels:

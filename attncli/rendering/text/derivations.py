@@ -15,9 +15,9 @@ from attncli.explaining.inputs import spoken
 from attncli.language import notation
 from attncli.language.errors import AttncliError
 from attncli.model.cells import Cell
-from attncli.rendering.arithmetic import Plain, Step, Tex, Words, steps
-from attncli.rendering.labels import can_show, visible
-from attncli.rendering.numbers import decimals
+from attncli.rendering.text.arithmetic import Plain, Step, Tex, Words, steps
+from attncli.rendering.text.labels import can_show, visible
+from attncli.rendering.text.numbers import decimals
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import numpy as np
 from attncli.model import cells
 from attncli.model.keys import HEAD_KEYS, KEYS
 from attncli.model.problem import WEIGHTS
-from attncli.rendering import captions
-from attncli.rendering.numbers import kept, shown
+from attncli.rendering.text import captions
+from attncli.rendering.text.numbers import kept, shown
 from attncli.rendering.views import hidden_cells
 from attncli.stages.table import STAGES, present
 

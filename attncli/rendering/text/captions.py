@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attncli.language import notation
-from attncli.rendering.numbers import shown
+from attncli.rendering.text.numbers import shown
 from attncli.stages.table import Stage, is_present
 
 if TYPE_CHECKING:

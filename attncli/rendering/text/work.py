@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from attncli.explaining.explain import Explainer
 from attncli.language import notation
 from attncli.model.cells import parse
-from attncli.rendering.arithmetic import Words, steps
-from attncli.rendering.labels import visible
+from attncli.rendering.text.arithmetic import Words, steps
+from attncli.rendering.text.labels import visible
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:

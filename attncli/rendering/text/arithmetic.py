@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from attncli.language import notation
-from attncli.rendering.numbers import DIGITS, shown
+from attncli.rendering.text.numbers import DIGITS, shown
 
 if TYPE_CHECKING:
     from attncli.maths.derivation import Derivation

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from attncli.explaining.explain import Explainer
 from attncli.maths.derivation import Derivation, node
 from attncli.model.cells import Cell, Spot
-from attncli.rendering import derivations
+from attncli.rendering.text import derivations
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
