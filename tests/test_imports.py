@@ -61,7 +61,7 @@ def test_data_need_no_rich(format):
     found = run_of("compute", "three-tokens", "-s", "weights", "-f", format)
     assert "attncli.rendering.data" in found
     assert found.isdisjoint({"rich", "matplotlib", "sympy", "safetensors"})
-    assert "attncli.rendering.tables" not in found
+    assert "attncli.rendering.screen.tables" not in found
 
 
 def test_tables_need_no_extras():

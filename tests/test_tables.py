@@ -20,8 +20,8 @@ from rich.cells import cell_len
 
 import attncli
 from attncli import Problem
-from attncli.rendering import tables
 from attncli.rendering.formats import Options, Screen
+from attncli.rendering.screen import tables
 from attncli.rendering.text.labels import plain
 from attncli.rendering.text.numbers import shown
 from attncli.rendering.views import Choice, View

@@ -68,7 +68,7 @@ class Format(NamedTuple):
 
 
 _ROWS = (
-    Format("table", "tables for the screen", (".txt",), "attncli.rendering.tables:write"),
+    Format("table", "tables for the screen", (".txt",), "attncli.rendering.screen.tables:write"),
     Format(
         "json", "stage → nested lists, axes (batch.., head, row, column)", (".json",), "attncli.rendering.data:json"
     ),
@@ -100,14 +100,14 @@ _EXPLANATIONS = (
 EXPLANATIONS: dict[str, Format] = {row.name: row for row in _EXPLANATIONS}
 
 _SUMMARIES = (
-    Format("table", "a section a question, for the screen", (".txt",), "attncli.rendering.summaries:write"),
+    Format("table", "a section a question, for the screen", (".txt",), "attncli.rendering.screen.summaries:write"),
     Format("json", "the same as data", (".json",), "attncli.rendering.data:summary"),
 )
 
 SUMMARIES: dict[str, Format] = {row.name: row for row in _SUMMARIES}
 
 _REPORTS = (
-    Format("table", "a report for the screen", (".txt",), "attncli.rendering.class_reports:write"),
+    Format("table", "a report for the screen", (".txt",), "attncli.rendering.screen.class_reports:write"),
     Format("json", "every verdict, entry and mistake", (".json",), "attncli.rendering.report_data:json"),
     Format("jsonl", "the same, a line a sheet", (".jsonl", ".ndjson"), "attncli.rendering.report_data:jsonl"),
     Format("csv", "a gradebook: a line a sheet", (".csv",), "attncli.rendering.report_data:csv"),
@@ -116,7 +116,7 @@ _REPORTS = (
 REPORTS: dict[str, Format] = {row.name: row for row in _REPORTS}
 
 _LISTS = (
-    Format("table", "what each mistake is", (".txt",), "attncli.rendering.class_reports:mistakes"),
+    Format("table", "what each mistake is", (".txt",), "attncli.rendering.screen.class_reports:mistakes"),
     Format("json", "the same as data", (".json",), "attncli.rendering.report_data:mistakes"),
 )
 

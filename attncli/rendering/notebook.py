@@ -48,7 +48,7 @@ class Tables:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         from rich.text import Text
 
-        from attncli.rendering import tables as screen
+        from attncli.rendering.screen import tables as screen
 
         drawn = BytesIO()
         colours = console.is_terminal and console.color_system is not None

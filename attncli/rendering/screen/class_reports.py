@@ -12,7 +12,7 @@ from attncli.checking.classroom import Row, Totals, totals
 from attncli.checking.mistakes.base import ANYWHERE, Mistake
 from attncli.checking.verdicts import CARRIED, CORRECT, TOO_COARSE, UNREADABLE, WRONG
 from attncli.language import notation
-from attncli.rendering.reports import ReportPen, sentence, sheet
+from attncli.rendering.screen.reports import ReportPen, sentence, sheet
 from attncli.rendering.text.labels import visible
 
 if TYPE_CHECKING:

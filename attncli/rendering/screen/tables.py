@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attncli.maths import ops
-from attncli.rendering.shades import shade
+from attncli.rendering.screen.shades import shade
 from attncli.rendering.text import captions
 from attncli.rendering.text.labels import can_show, plain, visible
 from attncli.rendering.text.numbers import aligned, bands, decimals, kept, shown

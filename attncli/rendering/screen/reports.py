@@ -16,7 +16,7 @@ from attncli.checking.check import CONVENTIONS, Report, possible_arithmetic
 from attncli.checking.classroom import Row
 from attncli.checking.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 from attncli.model import cells
-from attncli.rendering.tables import Pen
+from attncli.rendering.screen.tables import Pen
 from attncli.rendering.text.labels import can_show, visible
 from attncli.rendering.text.numbers import bands, shown
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from attncli.engine.memory import said as bytes_in_words
 from attncli.inspecting.spread import SATURATED
-from attncli.rendering.tables import Pen, filled
+from attncli.rendering.screen.tables import Pen, filled
 from attncli.rendering.text import captions
 from attncli.rendering.text.labels import one_line, plain, visible
 from attncli.rendering.text.numbers import aligned, bands
