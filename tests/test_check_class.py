@@ -15,8 +15,8 @@ from attncli import AttncliError, Problem
 from attncli.checking.check import Checker, check
 from attncli.checking.classroom import Marking, grade, marked, points_of, totals
 from attncli.reading.sheets import read_sheet
+from attncli.rendering.data.reports import as_dict
 from attncli.rendering.formats import REPORTS, Options
-from attncli.rendering.report_data import as_dict
 
 SCALED_BY_D_K = {
     **P1_RIGHT,

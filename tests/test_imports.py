@@ -59,7 +59,7 @@ def test_a_wrong_usage_is_told_without_rich(words):
 @pytest.mark.parametrize("format", ["json", "yaml", "csv", "tsv", "long"])
 def test_data_need_no_rich(format):
     found = run_of("compute", "three-tokens", "-s", "weights", "-f", format)
-    assert "attncli.rendering.data" in found
+    assert "attncli.rendering.data.stages" in found
     assert found.isdisjoint({"rich", "matplotlib", "sympy", "safetensors"})
     assert "attncli.rendering.screen.tables" not in found
 
@@ -69,7 +69,12 @@ def test_tables_need_no_extras():
     assert "rich" in found
     assert found.isdisjoint({"matplotlib", "sympy", "safetensors", "pandas"})
     assert found.isdisjoint(
-        {"attncli.checking.check", "attncli.explaining.explain", "attncli.checking.mistakes", "attncli.rendering.data"}
+        {
+            "attncli.checking.check",
+            "attncli.explaining.explain",
+            "attncli.checking.mistakes",
+            "attncli.rendering.data.stages",
+        }
     )
 
 
