@@ -13,7 +13,7 @@ import pytest
 import showing
 
 from attncli import Problem
-from attncli.rendering.html import html
+from attncli.rendering.documents.html import html
 from attncli.rendering.text import work
 from attncli.rendering.text.labels import one_line, visible
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tex import body_of, check_structure
 
 import attncli
-from attncli.rendering.latex import document, escaped, latex, pmatrix
+from attncli.rendering.documents.latex import document, escaped, latex, pmatrix
 from attncli.rendering.text.writeup import sections
 from attncli.rendering.views import View
 

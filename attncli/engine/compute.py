@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attncli.maths.ops import Array
     from attncli.model.masks import Mask
     from attncli.model.problem import Problem
-    from attncli.rendering.notebook import Tables
+    from attncli.rendering.documents.notebook import Tables
 
 
 class Result(Mapping[str, "Array"]):
@@ -49,13 +49,13 @@ class Result(Mapping[str, "Array"]):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the stages as tables."""
-        from attncli.rendering.notebook import page
+        from attncli.rendering.documents.notebook import page
 
         return page(self)
 
     def __rich__(self) -> Tables:
         """What rich prints: the tables of the screen."""
-        from attncli.rendering.notebook import Tables
+        from attncli.rendering.documents.notebook import Tables
 
         return Tables(self)
 

@@ -83,9 +83,18 @@ _ROWS = (
     ),
     Format("npy", "one stage for NumPy", (".npy",), "attncli.rendering.data.stages:npy", holds="stage", binary=True),
     Format("npz", "all stages for NumPy", (".npz",), "attncli.rendering.data.stages:npz", binary=True),
-    Format("markdown", "tables and formulas for GitHub", (".md", ".markdown"), "attncli.rendering.markdown:write"),
-    Format("latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.latex:write"),
-    Format("html", "a page; a click on a cell shows its arithmetic", (".html", ".htm"), "attncli.rendering.html:write"),
+    Format(
+        "markdown", "tables and formulas for GitHub", (".md", ".markdown"), "attncli.rendering.documents.markdown:write"
+    ),
+    Format(
+        "latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.documents.latex:write"
+    ),
+    Format(
+        "html",
+        "a page; a click on a cell shows its arithmetic",
+        (".html", ".htm"),
+        "attncli.rendering.documents.html:write",
+    ),
     Format("svg", "a heatmap of one stage, or of the weights", (".svg",), "attncli.rendering.svg:write"),
     Format("png", "the same heatmap by matplotlib", (".png",), "attncli.rendering.pictures:write_png", binary=True),
     Format("pdf", "the same heatmap by matplotlib", (".pdf",), "attncli.rendering.pictures:write_pdf", binary=True),

@@ -354,7 +354,7 @@ def markdown(explained: Explained, options: Options, stream: Stream) -> None:
 
 def markdown_parts(problem: Problem, derivation: Derivation, options: Options) -> Iterator[str]:
     """Each derivation as a heading line, its equations between ``$$``, and what is said of it."""
-    from attncli.rendering.markdown import escaped
+    from attncli.rendering.documents.markdown import escaped
 
     equations = Equations(problem, options, newline=r"\cr")  # Markdown would eat one of two backslashes
     shown = list(blocks(derivation))
@@ -387,7 +387,7 @@ def _mathematics(lines: str) -> str:
 
 def latex(explained: Explained, options: Options, stream: Stream) -> None:
     """The writer of ``-f latex``: a fragment for amsmath, or a document of its own with ``--standalone``."""
-    from attncli.rendering.latex import document
+    from attncli.rendering.documents.latex import document
 
     parts = [part for tree in explained.trees for part in latex_parts(explained.problem, tree, options)]
     stream.write(document("\n\n".join(parts), options.standalone).encode())
@@ -395,7 +395,7 @@ def latex(explained: Explained, options: Options, stream: Stream) -> None:
 
 def latex_parts(problem: Problem, derivation: Derivation, options: Options) -> Iterator[str]:
     """Each derivation as an ``align*``, with what is said of it before it."""
-    from attncli.rendering.latex import escaped
+    from attncli.rendering.documents.latex import escaped
 
     equations = Equations(problem, options)
     shown = list(blocks(derivation))

@@ -79,7 +79,7 @@ def markdown(view: View, name: str, options: Options) -> Iterator[str]:
 
 def latex(view: View, name: str, options: Options) -> Iterator[str]:
     """A stage's arithmetic as parts of a LaTeX document."""
-    from attncli.rendering.latex import escaped
+    from attncli.rendering.documents.latex import escaped
 
     if name in STAGES and name not in view.problem.given:
         tree, said = stage(view, name, options.full)

@@ -7,8 +7,8 @@ from html import escape
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from attncli.rendering.documents.html import STEPS, shade_of, tables
 from attncli.rendering.formats import Options, Screen
-from attncli.rendering.html import STEPS, shade_of, tables
 from attncli.rendering.text.captions import in_force
 from attncli.rendering.text.labels import one_line
 from attncli.rendering.text.writeup import Sheet, number, stage_section

@@ -90,7 +90,7 @@ was made from light up. Escape puts the light out.</p>
 
 
 def _asset(name: str) -> str:
-    return files("attncli.rendering").joinpath(name).read_text(encoding="utf-8")
+    return files("attncli.rendering.documents").joinpath(name).read_text(encoding="utf-8")
 
 
 def _shades() -> str:
