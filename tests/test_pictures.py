@@ -15,9 +15,10 @@ import showing
 
 from attncli import Problem
 from attncli.language.errors import AttncliError
-from attncli.rendering import fonts, pictures, svg
-from attncli.rendering.colours import brightness, colour, hexadecimal
 from attncli.rendering.formats import FORMATS, Options
+from attncli.rendering.pictures import fonts, svg
+from attncli.rendering.pictures import plots as pictures
+from attncli.rendering.pictures.colours import brightness, colour, hexadecimal
 from attncli.rendering.text.labels import visible
 from attncli.rendering.views import View
 

@@ -95,9 +95,13 @@ _ROWS = (
         (".html", ".htm"),
         "attncli.rendering.documents.html:write",
     ),
-    Format("svg", "a heatmap of one stage, or of the weights", (".svg",), "attncli.rendering.svg:write"),
-    Format("png", "the same heatmap by matplotlib", (".png",), "attncli.rendering.pictures:write_png", binary=True),
-    Format("pdf", "the same heatmap by matplotlib", (".pdf",), "attncli.rendering.pictures:write_pdf", binary=True),
+    Format("svg", "a heatmap of one stage, or of the weights", (".svg",), "attncli.rendering.pictures.svg:write"),
+    Format(
+        "png", "the same heatmap by matplotlib", (".png",), "attncli.rendering.pictures.plots:write_png", binary=True
+    ),
+    Format(
+        "pdf", "the same heatmap by matplotlib", (".pdf",), "attncli.rendering.pictures.plots:write_pdf", binary=True
+    ),
 )
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}

@@ -16,7 +16,7 @@ import numpy as np
 
 from attncli.language import notation
 from attncli.language.errors import AttncliError
-from attncli.rendering.colours import HIDDEN, brightness, colour, hexadecimal
+from attncli.rendering.pictures.colours import HIDDEN, brightness, colour, hexadecimal
 from attncli.rendering.text.labels import one_line, visible
 from attncli.rendering.text.writeup import Section, Sheet, is_whole, number, stage_section
 from attncli.stages.table import STAGES
@@ -149,7 +149,7 @@ def _write(view: View, options: Options, stream: Stream, kind: str) -> None:
         raise AttncliError(f"a .{kind} is drawn by matplotlib, which is not installed", hint=hint) from None
     from io import BytesIO
 
-    from attncli.rendering.fonts import families
+    from attncli.rendering.pictures.fonts import families
 
     fonts, missing = families(_texts(drawn))
     if missing:

@@ -15,8 +15,8 @@ from unicodedata import combining, east_asian_width
 import numpy as np
 
 from attncli.language.errors import AttncliError
-from attncli.rendering.colours import HIDDEN, brightness, colour, hexadecimal
-from attncli.rendering.pictures import Picture, label, numbers, picture
+from attncli.rendering.pictures.colours import HIDDEN, brightness, colour, hexadecimal
+from attncli.rendering.pictures.plots import Picture, label, numbers, picture
 from attncli.rendering.text.labels import visible
 from attncli.rendering.text.writeup import Sheet, number
 
