@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer.main
 
-from attncli import cli
+from attncli.cli import app as cli
 from attncli.model.keys import KEYS
 
 README = Path(__file__).parents[1] / "README.md"

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from attncli import AttncliError
 from attncli.checking.mistakes import MISTAKES
-from attncli.cli import main
-from attncli.cli_check import register
+from attncli.cli.app import main
+from attncli.cli.check import register
 from attncli.rendering.formats import REPORTS
 
 APP = typer.Typer(rich_markup_mode=None)

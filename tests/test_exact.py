@@ -221,7 +221,7 @@ def test_rounding_on_the_way_and_exactness_exclude_each_other():
 
 
 def test_without_sympy_one_sentence_says_how_to_install_it(monkeypatch, capsys):
-    from attncli.cli import run
+    from attncli.cli.app import run
 
     monkeypatch.setitem(sys.modules, "sympy", None)
     monkeypatch.delitem(sys.modules, "attncli.maths.exact")
@@ -232,7 +232,7 @@ def test_without_sympy_one_sentence_says_how_to_install_it(monkeypatch, capsys):
 
 
 def command(capsys, *words):
-    from attncli.cli import run
+    from attncli.cli.app import run
 
     code = run(list(words))
     sys.stdout.flush()

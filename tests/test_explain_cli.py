@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from attncli.cli import run
+from attncli.cli.app import run
 from attncli.rendering.formats import EXPLANATIONS
 
 

@@ -99,7 +99,7 @@ def test_the_names_that_need_no_numpy_are_those_of_the_tables():
 
 def test_what_the_package_offers_is_the_same_whatever_is_imported_first():
     offered = [name for name in attncli.__all__ if name != "__version__"]
-    modules = "import attncli.check, attncli.compute, attncli.explain"
+    modules = "import attncli.checking.check, attncli.engine.compute, attncli.explaining.explain"
     code = f"{modules}; assert all(callable(getattr(attncli, name)) for name in {offered})"
     assert "attncli.inspecting.summary" in brought_in(code)
     assert all(callable(getattr(attncli, name)) for name in offered)

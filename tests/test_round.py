@@ -121,7 +121,7 @@ def test_a_senseless_round(round, words):
 def test_the_option(capsys, option, expected):
     import json
 
-    from attncli.cli import run
+    from attncli.cli.app import run
 
     assert run(["compute", "three-tokens", "-s", "weights", "-f", "json", "--round", option]) == 0
     out, err = capsys.readouterr()
@@ -130,7 +130,7 @@ def test_the_option(capsys, option, expected):
 
 
 def test_a_senseless_option(capsys):
-    from attncli.cli import run
+    from attncli.cli.app import run
 
     assert run(["compute", "three-tokens", "--round", "two"]) == 2
     assert capsys.readouterr().err == (

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from attncli.cli_words import Batch, Digits, Head, OutputFile, Stages, Words, load_words, split_batch, split_list
+from attncli.cli.words import Batch, Digits, Head, OutputFile, Stages, Words, load_words, split_batch, split_list
 from attncli.rendering.formats import SUMMARIES
 
 INSPECT_HELP = """Shapes, parameter counts and statistics of each stage; it judges nothing.
@@ -38,11 +38,11 @@ def inspect(
     digits: Digits = None,
     full: Annotated[bool, typer.Option("--full", help="Say a long mask whole.")] = False,
 ) -> None:
+    from attncli.cli.terminal import progress, screen
+    from attncli.cli.writing import destination
     from attncli.inspecting.summary import inspect as inspected
     from attncli.rendering.formats import Options, chosen
     from attncli.rendering.views import choose
-    from attncli.terminal import progress, screen
-    from attncli.writing import destination
 
     form = chosen(format, output, SUMMARIES, "inspect")
     problem = load_words(words, "inspect", foreign=True)

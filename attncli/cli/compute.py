@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attncli.cli_words import (
+from attncli.cli.words import (
     Batch,
     Digits,
     Exactly,
@@ -71,10 +71,10 @@ def compute(
     exact: Exactly = False,
     round: Rounding = None,
 ) -> None:
+    from attncli.cli.terminal import progress, screen, tell_notes
     from attncli.engine.compute import compute as computed
     from attncli.rendering.formats import Options, chosen
     from attncli.rendering.views import check_fits, choose
-    from attncli.terminal import progress, screen, tell_notes
 
     row = chosen(format, output)
     refuse_terminal(row, output)
@@ -96,7 +96,7 @@ MOST_SENTENCES = 20
 
 def tell_mask(problem: "Problem", full: bool) -> None:
     """Who may attend to whom, on standard error: a sentence a query, the first of many unless ``full``."""
-    from attncli.terminal import tell
+    from attncli.cli.terminal import tell
 
     sentences = problem.mask_in_words() or ["there is none: every query may attend to every key"]
     left_out = 0 if full else max(0, len(sentences) - MOST_SENTENCES)
@@ -108,8 +108,8 @@ def tell_mask(problem: "Problem", full: bool) -> None:
 
 def write_result(result: "Result", choice: "Choice", row: "Format", options: "Options", output: str | None) -> None:
     """Write what is chosen of a result to a file, replaced whole, or to standard output."""
+    from attncli.cli.writing import destination
     from attncli.rendering.views import View
-    from attncli.writing import destination
 
     with destination(output) as stream:
         row.write(View(result, choice), options, stream)
@@ -125,7 +125,7 @@ def refuse_work(work: bool, row: "Format") -> None:
 
 def refuse_terminal(row: "Format", output: str | None) -> None:
     """Binary data is never sent to a terminal."""
-    from attncli.writing import is_standard
+    from attncli.cli.writing import is_standard
 
     if row.binary and is_standard(output) and sys.stdout is not None and sys.stdout.isatty():
         hint = f"Send it to a file: -o FILE{row.suffixes[0]}, or > FILE{row.suffixes[0]}"
@@ -137,8 +137,8 @@ def examples(
         str | None, typer.Argument(metavar="[NAME]", help="Print this one.", autocompletion=complete_examples)
     ] = None,
 ) -> None:
+    from attncli.cli.writing import destination
     from attncli.reading import examples as shipped
-    from attncli.writing import destination
 
     if name is not None:
         text = shipped.text(name)

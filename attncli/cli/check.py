@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attncli.cli_words import OutputFile, Rounding, complete_list, load_words, prepared, split_commas, split_words
+from attncli.cli.words import OutputFile, Rounding, complete_list, load_words, prepared, split_commas, split_words
 from attncli.language.errors import AttncliError
 from attncli.stages.names import STAGE_NAMES
 
@@ -106,9 +106,9 @@ def check(
 ) -> None:
     from attncli.checking.classroom import Marking, points_of
     from attncli.checking.precision import Rule
+    from attncli.cli.terminal import screen
+    from attncli.cli.writing import destination
     from attncli.rendering.formats import REPORTS, Options, chosen
-    from attncli.terminal import screen
-    from attncli.writing import destination
 
     _refuse_infinite({"--atol": atol, "--rtol": rtol, "--follow-through": follow_through})
     form = chosen(format, output, REPORTS, "check")
@@ -141,8 +141,8 @@ def _checker(problem: "Problem", names: list[str], rule: "Rule", require: list[s
 def _checked(checker: "Checker", names: list[str], stage: str | None, marking: "Marking") -> "list[Row]":
     """A row for each sheet, or one for the problem's own ``expect``. One sheet alone is read, or the command fails."""
     from attncli.checking.classroom import grade, marked
+    from attncli.cli.terminal import progress
     from attncli.reading.sheets import is_dump, read_dump, read_sheet
-    from attncli.terminal import progress
 
     def read(source: str) -> "AnswerSheet":
         return read_sheet(source, stage=stage)
@@ -174,9 +174,9 @@ def mistakes(
     format: Annotated[str | None, typer.Option("--format", "-f", metavar="FORMAT", help="table, json.")] = None,
     output: OutputFile = None,
 ) -> None:
+    from attncli.cli.terminal import screen
+    from attncli.cli.writing import destination
     from attncli.rendering.formats import LISTS, Options, chosen
-    from attncli.terminal import screen
-    from attncli.writing import destination
 
     form = chosen(format, output, LISTS, "mistakes")
     rows = _selected(names)

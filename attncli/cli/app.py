@@ -16,8 +16,8 @@ from typing import Annotated
 import typer
 
 from attncli import __version__
+from attncli.cli.terminal import tell
 from attncli.language.errors import AttncliError
-from attncli.terminal import tell
 
 OK, WRONG, USAGE, FAULT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 70, 130, 141
 
@@ -39,12 +39,12 @@ Exit codes: 0 done; 1 check found something wrong; 2 the input or the usage is w
 """
 
 COMMANDS = {
-    "compute": "attncli.cli_compute",
-    "explain": "attncli.cli_explain",
-    "check": "attncli.cli_check",
-    "inspect": "attncli.cli_inspect",
-    "examples": "attncli.cli_compute",
-    "mistakes": "attncli.cli_check",
+    "compute": "attncli.cli.compute",
+    "explain": "attncli.cli.explain",
+    "check": "attncli.cli.check",
+    "inspect": "attncli.cli.inspect",
+    "examples": "attncli.cli.compute",
+    "mistakes": "attncli.cli.check",
 }
 """Each command and the module that has it, by ``register(app)``; a run imports only the one that it needs."""
 
@@ -200,7 +200,7 @@ def _pipe_closed() -> int:
 
 
 def _nothing_to_flush(code: int) -> int:
-    from attncli.writing import silence_standard_output
+    from attncli.cli.writing import silence_standard_output
 
     silence_standard_output()
     return code

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attncli.cli_words import (
+from attncli.cli.words import (
     Digits,
     Exactly,
     OutputFile,
@@ -65,13 +65,13 @@ def explain(
     round: Rounding = None,
     standalone: Annotated[bool, typer.Option("--standalone", help="LaTeX as a whole document.")] = False,
 ) -> None:
+    from attncli.cli.terminal import screen, tell_notes
+    from attncli.cli.writing import destination
     from attncli.engine.compute import compute
     from attncli.explaining.explain import explain as explained
     from attncli.explaining.explain import refuse_head
     from attncli.rendering.formats import Options, chosen
     from attncli.rendering.text.derivations import Explained
-    from attncli.terminal import screen, tell_notes
-    from attncli.writing import destination
 
     form = chosen(format, output, EXPLANATIONS, "explain")
     cells, rest = _split(words or [])

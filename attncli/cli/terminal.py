@@ -21,8 +21,8 @@ def screen(output: str | None) -> Screen:
     """
     from shutil import get_terminal_size
 
+    from attncli.cli.writing import is_standard
     from attncli.rendering.formats import Screen
-    from attncli.writing import is_standard
 
     to_standard = is_standard(output) and sys.stdout is not None
     on_terminal = to_standard and sys.stdout.isatty()
