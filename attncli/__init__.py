@@ -12,8 +12,6 @@ A problem file is read by ``attncli.load("p.yaml")``. What the command line does
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -73,16 +71,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Package(ModuleType):
-    """Python binds a submodule to its package under its own name: ``check``, ``compute`` and ``explain`` are modules
-    too, and must stay the functions all the same, whatever is imported first.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -8,7 +8,8 @@ from variants import VARIANTS
 
 from attncli import AttncliError, Problem, compute
 from attncli.explaining.explain import explain
-from attncli.model.cells import Cell, is_cell
+from attncli.maths.cell import Cell
+from attncli.model.cells import is_cell
 
 THREE = {"Z": np.eye(3), "W_Q": np.eye(3), "W_K": np.eye(3), "W_V": [[1, 2], [3, 4], [5, 6]]}
 

@@ -14,7 +14,8 @@ from variants import VARIANTS
 
 from attncli import AttncliError, Problem, compute, load
 from attncli.explaining.explain import explain
-from attncli.maths.exact import Exact, decimal, exact_problem, parsed
+from attncli.maths.exact import Exact, decimal, parsed
+from attncli.model.exact import exact_problem
 from attncli.reading.examples import names
 
 mpmath.mp.dps = 50
@@ -225,6 +226,7 @@ def test_without_sympy_one_sentence_says_how_to_install_it(monkeypatch, capsys):
 
     monkeypatch.setitem(sys.modules, "sympy", None)
     monkeypatch.delitem(sys.modules, "attncli.maths.exact")
+    monkeypatch.delitem(sys.modules, "attncli.model.exact", raising=False)
     assert run(["compute", "three-tokens", "--exact"]) == 2
     assert capsys.readouterr().err == (
         "error: --exact needs sympy, which is not installed\n  pip install 'attncli[exact]'\n"

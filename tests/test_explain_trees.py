@@ -12,7 +12,7 @@ from variants import VARIANTS
 
 from attncli import Problem, compute, load
 from attncli.explaining.explain import STEPS, explain
-from attncli.model.cells import Cell
+from attncli.maths.cell import Cell
 from attncli.reading.examples import names
 from attncli.stages.table import STAGES, present
 

@@ -24,7 +24,7 @@ def brought_in(code: str) -> set[str]:
 
 
 def run_of(*words: str) -> set[str]:
-    return brought_in(f"from attncli.cli import main; main({list(words)!r})")
+    return brought_in(f"from attncli.cli.app import main; main({list(words)!r})")
 
 
 def test_the_package_alone_brings_in_nothing_heavy():

@@ -14,16 +14,16 @@ PACKAGE = Path(attncli.__file__).parent
 
 PLACES = {
     "typer": ("cli",),
-    "rich": ("rendering.", "terminal", "cli.terminal"),
-    "yaml": ("reading.", "rendering.data"),
-    "sympy": ("exact", "maths.exact"),
+    "rich": ("rendering.", "cli.terminal"),
+    "yaml": ("reading.", "rendering.data."),
+    "sympy": ("maths.exact",),
     "matplotlib": ("rendering.",),
     "click": (),
     "pickle": (),
 }
 """A library, and how the names of the modules begin that may import it, at whatever depth."""
 
-LAZY = {"rich": ("terminal", "cli.terminal"), "matplotlib": ("rendering.",)}
+LAZY = {"rich": ("cli.terminal",), "matplotlib": ("rendering.",)}
 """What these modules import inside a function alone, so that whoever doesn't need it doesn't pay for it."""
 
 

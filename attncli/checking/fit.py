@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from attncli.checking.chains import Key
 from attncli.checking.precision import Answer, Rule
-from attncli.engine.compute import why_absent
 from attncli.language.errors import AttncliError
 from attncli.model.sheet import AnswerSheet, SheetStage
 from attncli.stages.table import STAGES
+from attncli.stages.wanted import why_absent
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

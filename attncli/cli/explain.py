@@ -88,8 +88,8 @@ def explain(
 
 def needed_for(problem: "Problem", cells: list[str]) -> list[str]:
     """The stages whose notes matter to these cells: their own."""
-    from attncli.engine.compute import wanted_stages
     from attncli.model.cells import stage_of
+    from attncli.stages.wanted import wanted_stages
 
     return wanted_stages(problem, [stage_of(cell) for cell in cells])
 

@@ -147,7 +147,7 @@ def prepared(problem: "Problem", exact: bool, round: str | None) -> "Problem":
     if round is not None:
         problem = problem.replace(round=_round(round))
     if exact:
-        from attncli.maths.exact import exact_problem
+        from attncli.model.exact import exact_problem
 
         problem = exact_problem(problem)
     return problem

@@ -11,7 +11,8 @@ import numpy as np
 from attncli.engine.memory import is_beyond_memory, refuse_beyond_memory
 from attncli.language.errors import AttncliError
 from attncli.maths import ops
-from attncli.stages.table import LAST, SCORES, STAGES, Stage, is_present, needed, present, with_cache
+from attncli.stages.table import LAST, SCORES, STAGES, is_present, needed, with_cache
+from attncli.stages.wanted import wanted_stages
 
 if TYPE_CHECKING:
     from attncli.engine.blocks import Made, Progress
@@ -138,45 +139,6 @@ def made(problem: Problem, name: str, values: Mapping[str, Array]) -> Array:
         array = with_cache(problem, name, array)
     own = array.shape[-3:] if stage.per_head else array.shape[-2:]
     return array if array.shape == (*problem.batch, *own) else np.broadcast_to(array, (*problem.batch, *own))
-
-
-def wanted_stages(problem: Problem, stages: Iterable[str] | None) -> list[str]:
-    """The names that are asked for, in the table's order; raises where one is unknown or absent."""
-    if stages is None:
-        return [stage.name for stage in present(problem) if not stage.on_request]
-    names = list(stages)
-    for name in names:
-        if name not in STAGES:
-            raise unknown_stage(name)
-        if not is_present(problem, name):
-            raise AttncliError(f"this problem has no {name}: {why_absent(problem, STAGES[name])}")
-    return [name for name in STAGES if name in names]
-
-
-def unknown_stage(name: str) -> AttncliError:
-    """The error for a name that is no stage, with the one that is meant."""
-    from attncli.stages.meant import stage_meant
-
-    meant, known = stage_meant(name), f"The stages are {', '.join(STAGES)}."
-    return AttncliError(f"unknown stage {name!r}", hint=(f"Did you mean {meant}?", known) if meant else known)
-
-
-def why_absent(problem: Problem, stage: Stage) -> str:
-    """Why a problem doesn't have a stage, in words."""
-    reasons = {
-        "scaled_scores": f"score is {problem.score}, which isn't scaled (give scale to scale it)",
-        "capped_scores": "it has no softcap",
-        "masked_scores": "it has no mask",
-        "concat": "it has one head and no W_O",
-        "multihead": "it has no W_O",
-        "contributions": "it has no W_O",
-    }
-    if stage.name in reasons and not stage.exists(problem):
-        return reasons[stage.name]
-    given = [name for name in problem.given if name not in ("Q", "K", "V")]
-    if given:
-        return f"it starts at {given[0]}"
-    return "what it is computed from is not given"
 
 
 def _needs(problem: Problem, name: str) -> tuple[str, ...]:

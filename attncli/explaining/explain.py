@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,9 @@ import numpy as np
 from attncli.engine.compute import made
 from attncli.explaining.inputs import Inputs, hidden_by, spoken
 from attncli.language.errors import AttncliError
+from attncli.maths.cell import At, Cell
 from attncli.maths.derivation import Derivation, Value, node, number
-from attncli.model.cells import Cell, Spot, parse, shown, shown_range, stage_of
+from attncli.model.cells import Spot, parse, shown, shown_range, stage_of
 from attncli.stages.table import SCORES, STAGES, is_present, needed, projection_names
 
 if TYPE_CHECKING:
@@ -29,16 +30,6 @@ MOST_NODES = 400_000
 
 FAR = 30.0
 """Where a row's largest score is further from 0, it is subtracted before the exponential, as every program does."""
-
-
-@dataclass(frozen=True)
-class At:
-    """One place in the canonical axes, 0-based: the batch entry, the query head, row and column."""
-
-    batch: tuple[int, ...]
-    head: int
-    i: int
-    j: int = 0
 
 
 def explain(result: Result, cell: str, *, depth: int | None = 1, head: int | None = None) -> Derivation:

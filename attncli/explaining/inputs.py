@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attncli.language.errors import AttncliError
+from attncli.maths.cell import Cell
 from attncli.maths.derivation import Derivation, Value, node
 from attncli.model import masks
-from attncli.model.cells import Cell
 from attncli.model.keys import KEYS
 from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
-    from attncli.explaining.explain import At
+    from attncli.maths.cell import At
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.engine.compute import compute, wanted_stages
+from attncli.engine.compute import compute
 from attncli.engine.memory import refuse_beyond_memory
 from attncli.inspecting import invariants, ledger, resemblance, spread
 from attncli.language.errors import AttncliError
 from attncli.model import masks
 from attncli.model.mask_words import in_words
 from attncli.stages.table import STAGES, is_present
+from attncli.stages.wanted import wanted_stages
 
 if TYPE_CHECKING:
     from attncli.engine.blocks import Progress

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attncli.model.cells import Cell
+    from attncli.maths.cell import Cell
 
 Value = Any
 """A float, an exact number, or a tuple of values: a vector, or a matrix as a tuple of rows."""

@@ -17,10 +17,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attncli.engine.compute import unknown_stage, wanted_stages
 from attncli.language.errors import AttncliError
+from attncli.maths.cell import Cell
 from attncli.model.keys import KEYS
 from attncli.stages.table import STAGES
+from attncli.stages.wanted import unknown_stage, wanted_stages
 
 if TYPE_CHECKING:
     from attncli.model.problem import Problem
@@ -36,28 +37,6 @@ _SUFFIX = re.compile(r"\.(ya?ml|json|npy|npz|csv|tsv|txt)$")
 _PART = re.compile(
     r"\s*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<plain>[^,;]*?))\s*(?P<end>[,;]|\Z)", re.DOTALL
 )
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell as it is shown: the stage (or input), batch and head indices, then row and column; all from 1.
-
-    ``index`` has two numbers for a cell, one for a token's vector or an entry of a vector, none for the whole.
-    ``span`` stands in its place for a range of cells: "1..3,2".
-
-    >>> str(Cell("weights", (2,), (1, 3)))
-    'weights[2;1,3]'
-    """
-
-    name: str
-    lead: tuple[int, ...] = ()
-    index: tuple[int, ...] = ()
-    span: str = ""
-
-    def __str__(self) -> str:
-        if not self.lead and not self.index and not self.span:
-            return self.name
-        return f"{self.name}[{';'.join([*map(str, self.lead), self.span or ','.join(map(str, self.index))])}]"
 
 
 @dataclass(frozen=True)

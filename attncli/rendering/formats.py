@@ -109,9 +109,9 @@ FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
 _EXPLANATIONS = (
     Format("table", "lines of arithmetic for the screen", (".txt",), "attncli.rendering.text.derivations:table"),
     Format("json", "cell → tree of the arithmetic", (".json",), "attncli.rendering.text.derivations:json"),
-    Format("markdown", "equations for GitHub", (".md", ".markdown"), "attncli.rendering.text.derivations:markdown"),
+    Format("markdown", "equations for GitHub", (".md", ".markdown"), "attncli.rendering.text.equations:markdown"),
     Format(
-        "latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.text.derivations:latex"
+        "latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.text.equations:latex"
     ),
 )
 

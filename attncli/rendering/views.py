@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attncli.engine.compute import wanted_stages
 from attncli.language.errors import AttncliError
 from attncli.stages.table import SCORES, STAGES, Stage
+from attncli.stages.wanted import wanted_stages
 
 if TYPE_CHECKING:
     from attncli.engine.compute import Result

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attncli.explaining.explain import Explainer
+from attncli.maths.cell import Cell
 from attncli.maths.derivation import Derivation, node
-from attncli.model.cells import Cell, Spot
-from attncli.rendering.text import derivations
+from attncli.model.cells import Spot
+from attncli.rendering.text import derivations, equations, tex
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
@@ -72,17 +73,15 @@ def markdown(view: View, name: str, options: Options) -> Iterator[str]:
     """A stage's arithmetic as parts of a Markdown page."""
     if name in STAGES and name not in view.problem.given:
         tree, said = stage(view, name, options.full)
-        yield from list(derivations.markdown_parts(view.problem, tree, options))[1:]
+        yield from list(equations.markdown_parts(view.problem, tree, options))[1:]
         if said:
             yield f"*{said}; `--full` works all.*"
 
 
 def latex(view: View, name: str, options: Options) -> Iterator[str]:
     """A stage's arithmetic as parts of a LaTeX document."""
-    from attncli.rendering.documents.latex import escaped
-
     if name in STAGES and name not in view.problem.given:
         tree, said = stage(view, name, options.full)
-        yield from derivations.latex_parts(view.problem, tree, options)
+        yield from equations.latex_parts(view.problem, tree, options)
         if said:
-            yield f"({escaped(said)}.)"
+            yield f"({tex.escaped(said)}.)"

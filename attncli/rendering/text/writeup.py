@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attncli.model import cells
+from attncli.maths.cell import Cell
 from attncli.model.keys import HEAD_KEYS, KEYS
 from attncli.model.problem import WEIGHTS
 from attncli.rendering.text import captions
@@ -58,7 +58,7 @@ class Sheet:
         """The name of a cell by its 0-based place, as `explain` takes it: ``weights[2;1,3]``."""
         lead = (*self.batch, *(() if self.head is None else (self.head,)))
         index = (max(row, column) + 1,) if self.is_vector else (row + 1, column + 1)
-        return str(cells.Cell(self.name, lead, index))
+        return str(Cell(self.name, lead, index))
 
 
 @dataclass(frozen=True)
