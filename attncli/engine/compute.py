@@ -10,6 +10,7 @@ import numpy as np
 
 from attncli.engine.memory import is_beyond_memory, refuse_beyond_memory
 from attncli.language.errors import AttncliError
+from attncli.language.hooks import view_of
 from attncli.maths import ops
 from attncli.stages.table import LAST, SCORES, STAGES, is_present, needed, with_cache
 from attncli.stages.wanted import wanted_stages
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from attncli.maths.ops import Array
     from attncli.model.masks import Mask
     from attncli.model.problem import Problem
-    from attncli.rendering.documents.notebook import Tables
 
 
 class Result(Mapping[str, "Array"]):
@@ -50,15 +50,11 @@ class Result(Mapping[str, "Array"]):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the stages as tables."""
-        from attncli.rendering.documents.notebook import page
+        return str(view_of(self).page(self))
 
-        return page(self)
-
-    def __rich__(self) -> Tables:
+    def __rich__(self) -> object:
         """What rich prints: the tables of the screen."""
-        from attncli.rendering.documents.notebook import Tables
-
-        return Tables(self)
+        return view_of(self).Tables(self)
 
 
 def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Progress | None = None) -> Result:
