@@ -12,22 +12,20 @@ A problem file is read by ``attncli.load("p.yaml")``. What the command line does
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from attncli.check import Report, check
-    from attncli.compute import Result, compute
-    from attncli.errors import AttncliError
-    from attncli.explain import explain
-    from attncli.problem import Problem
+    from attncli.checking.check import Report, check
+    from attncli.engine.compute import Result, compute
+    from attncli.explaining.explain import explain
+    from attncli.inspecting.summary import inspect
+    from attncli.language.errors import AttncliError
+    from attncli.model.problem import Problem
+    from attncli.model.sheet import AnswerSheet
     from attncli.reading.problems import load
     from attncli.reading.sheets import read_sheet
-    from attncli.sheet import AnswerSheet
-    from attncli.summary import inspect
 
 __all__ = [
     "AnswerSheet",
@@ -45,15 +43,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnswerSheet": "attncli.sheet",
-    "AttncliError": "attncli.errors",
-    "Problem": "attncli.problem",
-    "Report": "attncli.check",
-    "Result": "attncli.compute",
-    "check": "attncli.check",
-    "compute": "attncli.compute",
-    "explain": "attncli.explain",
-    "inspect": "attncli.summary",
+    "AnswerSheet": "attncli.model.sheet",
+    "AttncliError": "attncli.language.errors",
+    "Problem": "attncli.model.problem",
+    "Report": "attncli.checking.check",
+    "Result": "attncli.engine.compute",
+    "check": "attncli.checking.check",
+    "compute": "attncli.engine.compute",
+    "explain": "attncli.explaining.explain",
+    "inspect": "attncli.inspecting.summary",
     "load": "attncli.reading.problems",
     "read_sheet": "attncli.reading.sheets",
 }
@@ -73,16 +71,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Package(ModuleType):
-    """Python binds a submodule to its package under its own name: ``check``, ``compute`` and ``explain`` are modules
-    too, and must stay the functions all the same, whatever is imported first.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -9,9 +9,9 @@ def main() -> None:
 
     gc.set_threshold(1_000_000, 50, 50)  # modules live for good: to look for garbage among them is 6 % of the start
     try:
-        from attncli import cli
+        from attncli.cli import app
 
-        cli.main()
+        app.main()
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     finally:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import typer.main
 
-from attncli import cli
-from attncli.keys import KEYS
+from attncli.cli import app as cli
+from attncli.model.keys import KEYS
 
 README = Path(__file__).parents[1] / "README.md"
 

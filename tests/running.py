@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from attncli import cli
+from attncli.cli import app as cli
 
 PLAIN = dict.fromkeys(("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ATTNCLI_DEBUG"), "") | {"TERM": "xterm-256color"}
 """An environment that says nothing about screens."""

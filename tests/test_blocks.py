@@ -5,7 +5,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from attncli import AttncliError, Problem, blocks, compute, memory, ops, stages
+from attncli import AttncliError, Problem, compute
+from attncli.engine import blocks, memory
+from attncli.maths import ops
+from attncli.stages import table as stages
 
 RNG = np.random.default_rng(7)
 

@@ -7,8 +7,9 @@ import pytest
 from variants import VARIANTS
 
 from attncli import AttncliError, Problem, compute
-from attncli.cells import Cell, is_cell
-from attncli.explain import explain
+from attncli.explaining.explain import explain
+from attncli.maths.cell import Cell
+from attncli.model.cells import is_cell
 
 THREE = {"Z": np.eye(3), "W_Q": np.eye(3), "W_K": np.eye(3), "W_V": [[1, 2], [3, 4], [5, 6]]}
 

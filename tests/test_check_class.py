@@ -12,11 +12,11 @@ from test_check_verdicts import P1, P1_RIGHT, P2
 from test_mistakes import CASES, CAUSAL, PLAIN
 
 from attncli import AttncliError, Problem
-from attncli.check import Checker, check
-from attncli.classroom import Marking, grade, marked, points_of, totals
+from attncli.checking.check import Checker, check
+from attncli.checking.classroom import Marking, grade, marked, points_of, totals
 from attncli.reading.sheets import read_sheet
+from attncli.rendering.data.reports import as_dict
 from attncli.rendering.formats import REPORTS, Options
-from attncli.rendering.report_data import as_dict
 
 SCALED_BY_D_K = {
     **P1_RIGHT,
@@ -190,7 +190,7 @@ def test_a_thousand_small_sheets_share_one_checker():
     names = [name for name, (keys, _) in CASES.items() if keys is CAUSAL]
     sheets = [sheet(attend(CAUSAL), 2)] + [sheet(attend(CAUSAL, CASES[name][1]), 2) for name in names]
     checker = Checker(Problem(**CAUSAL))
-    from attncli.sheet import AnswerSheet
+    from attncli.model.sheet import AnswerSheet
 
     written = [AnswerSheet.of(sheets[i % len(sheets)]) for i in range(1000)]
     reports = [checker.check(one) for one in written]

@@ -14,9 +14,9 @@ from test_mistakes import HEADS
 from typer.testing import CliRunner
 
 from attncli import AttncliError
-from attncli.cli import main
-from attncli.cli_check import register
-from attncli.mistakes import MISTAKES
+from attncli.checking.mistakes import MISTAKES
+from attncli.cli.app import main
+from attncli.cli.check import register
 from attncli.rendering.formats import REPORTS
 
 APP = typer.Typer(rich_markup_mode=None)
@@ -291,7 +291,7 @@ def test_a_problems_own_sheet_is_judged_by_round_too(folder):
 
 
 def mistakes(*arguments):
-    return CliRunner().invoke(APP, ["mistakes", *arguments])
+    return CliRunner().invoke(APP, ["mistakes", *arguments], env={"COLUMNS": "120"})
 
 
 def test_the_known_mistakes_are_listed():

@@ -9,7 +9,7 @@ from test_check_verdicts import P1, P1_RIGHT
 from test_mistakes import ALIKE, BIASED, CASES, CAUSAL, CROSS, HEADS, PLAIN, SQUARE, SQUARE_OUT
 
 from attncli import Problem
-from attncli.check import check
+from attncli.checking.check import check
 
 THREE = {"Z": [[1, 0], [0, 1], [1, 1]], "W_Q": [[1, 0], [0, 1]], "W_K": [[1, 1], [1, -1]], "W_V": [[2, 0], [0, 3]]}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import attncli
-from attncli.check import Report, check
+from attncli.checking.check import Report, check
 
 FOLDER = Path(__file__).parent / "data" / "published"
 CASES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}

@@ -10,8 +10,8 @@ from plain import attend, sheet
 from test_mistakes import CASES
 
 from attncli import Problem
-from attncli.check import Checker, check
-from attncli.verdicts import CARRIED, WRONG
+from attncli.checking.check import Checker, check
+from attncli.checking.verdicts import CARRIED, WRONG
 
 SHAPE_BOUND = {"heads_maximised", "one_big_head"}
 GENERAL = [name for name in CASES if name != "scaled_needlessly"]

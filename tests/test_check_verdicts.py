@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attncli import AttncliError, Problem
-from attncli.check import check
-from attncli.sheet import AnswerSheet, of_array
+from attncli.checking.check import check
+from attncli.model.sheet import AnswerSheet, of_array
 
 # One query, two keys, chosen weights: 1/8 and 7/8.
 EIGHTHS = Problem(masked_scores=[[0.0, float(np.log(7))]], V=[[8.0, 0.0], [0.0, 16.0]])

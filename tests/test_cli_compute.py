@@ -12,8 +12,8 @@ import yaml
 from running import data, run
 
 import attncli
-from attncli import examples
-from attncli.stages import STAGES
+from attncli.reading import examples
+from attncli.stages.table import STAGES
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 THREE = CONFIGS / "three-tokens.yaml"

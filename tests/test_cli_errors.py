@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from running import run
 
-from attncli import cli
+from attncli.cli import app as cli
 
 BROKEN = sorted(file for file in (Path(__file__).parent / "data" / "broken").iterdir() if file.suffix != ".txt")
 STAGES = (

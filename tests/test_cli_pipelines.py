@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from running import PLAIN, Terminal, data, run
 
-from attncli import examples
-from attncli.terminal import screen
+from attncli.cli.terminal import screen
+from attncli.reading import examples
 
 ATTNCLI = [sys.executable, "-m", "attncli"]
 LARGE = ["Q={normal: [300, 8], seed: 1}", "K={normal: [300, 8], seed: 2}", "V={normal: [300, 8], seed: 3}"]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from attncli.keys import KEYS
+from attncli.model.keys import KEYS
 from attncli.rendering.formats import FORMATS
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 ATTNCLI = Path(sys.executable).with_name("attncli")
 

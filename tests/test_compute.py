@@ -9,7 +9,7 @@ import pytest
 
 import attncli
 from attncli import AttncliError, Problem, compute
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 I2 = [[1, 0], [0, 1]]
 THREE = {"Z": [[1, 0], [0, 1], [1, 1]], "W_Q": I2, "W_K": [[1, 1], [1, -1]], "W_V": [[2, 0], [0, 3]]}
@@ -113,7 +113,7 @@ def test_what_is_imported_does_not_depend_on_the_order():
     """`attncli.compute` is the function, also after the module of that name was imported."""
     import importlib
 
-    importlib.import_module("attncli.compute")
+    importlib.import_module("attncli.engine.compute")
     assert callable(attncli.compute)
     assert attncli.compute is compute
 

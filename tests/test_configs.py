@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from attncli import compute, load
-from attncli.notation import unicode
-from attncli.stages import STAGES
+from attncli.language.notation import unicode
+from attncli.stages.table import STAGES
 
 FOLDER = Path(__file__).parent.parent / "configs"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))

@@ -216,7 +216,7 @@ def test_data_longer_than_a_piece_are_whole():
 @pytest.mark.parametrize("row", FORMATS.values(), ids=lambda row: row.name)
 def test_every_formats_writer_is_there_and_its_suffixes_are_its_own(row):
     module, function = row.writer.split(":")
-    if module != "attncli.rendering.pictures":
+    if module != "attncli.rendering.pictures.plots":
         assert callable(getattr(import_module(module), function))
     for suffix in row.suffixes:
         assert chosen(None, f"file{suffix}") is chosen(None, f"FILE{suffix.upper()}") is row

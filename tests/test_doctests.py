@@ -31,4 +31,4 @@ def test_the_examples_of_a_module(name):
 
 def test_there_are_examples():
     assert len(MODULES) > 10
-    assert util.find_spec("attncli.ops") is not None
+    assert util.find_spec("attncli.maths.ops") is not None

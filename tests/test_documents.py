@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence, decode, parse
 
 
@@ -305,7 +305,7 @@ def test_a_very_long_line_is_cut_around_its_error() -> None:
     assert place.column == 4 + 15000 + 1
     assert place.text is not None
     assert len(place.text) < 3000
-    from attncli.errors import caret
+    from attncli.language.errors import caret
 
     line, below = caret(place)
     assert line[below.index("^")] == "x"

@@ -13,9 +13,10 @@ from test_published import CASES, keys_of
 from variants import VARIANTS
 
 from attncli import AttncliError, Problem, compute, load
-from attncli.exact import Exact, decimal, exact_problem, parsed
-from attncli.examples import names
-from attncli.explain import explain
+from attncli.explaining.explain import explain
+from attncli.maths.exact import Exact, decimal, parsed
+from attncli.model.exact import exact_problem
+from attncli.reading.examples import names
 
 mpmath.mp.dps = 50
 SMALL = ("plain", "biased", "causal", "added mask", "several masks", "empty row", "mask_fill", "cross", "listed heads",
@@ -221,10 +222,11 @@ def test_rounding_on_the_way_and_exactness_exclude_each_other():
 
 
 def test_without_sympy_one_sentence_says_how_to_install_it(monkeypatch, capsys):
-    from attncli.cli import run
+    from attncli.cli.app import run
 
     monkeypatch.setitem(sys.modules, "sympy", None)
-    monkeypatch.delitem(sys.modules, "attncli.exact")
+    monkeypatch.delitem(sys.modules, "attncli.maths.exact")
+    monkeypatch.delitem(sys.modules, "attncli.model.exact", raising=False)
     assert run(["compute", "three-tokens", "--exact"]) == 2
     assert capsys.readouterr().err == (
         "error: --exact needs sympy, which is not installed\n  pip install 'attncli[exact]'\n"
@@ -232,7 +234,7 @@ def test_without_sympy_one_sentence_says_how_to_install_it(monkeypatch, capsys):
 
 
 def command(capsys, *words):
-    from attncli.cli import run
+    from attncli.cli.app import run
 
     code = run(list(words))
     sys.stdout.flush()

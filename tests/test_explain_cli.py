@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from attncli.cli import run
+from attncli.cli.app import run
 from attncli.rendering.formats import EXPLANATIONS
 
 
@@ -157,7 +157,7 @@ def test_a_whole_stage_in_markdown(attncli):
 
 def test_json_and_the_screen_import_no_more_than_they_need():
     code = (
-        "import sys; from attncli.cli import run; run(['explain', 'three-tokens', 'scores[1,3]', '-f', FORMAT]);"
+        "import sys; from attncli.cli.app import run; run(['explain', 'three-tokens', 'scores[1,3]', '-f', FORMAT]);"
         "print([name for name in ('rich', 'sympy', 'matplotlib') if name in sys.modules], file=sys.stderr)"
     )
     for format in EXPLANATIONS:

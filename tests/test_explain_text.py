@@ -15,9 +15,9 @@ from showing import HOSTILE
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
-from attncli.explain import explain
-from attncli.rendering.derivations import Explained
+from attncli.explaining.explain import explain
 from attncli.rendering.formats import EXPLANATIONS, Options, Screen
+from attncli.rendering.text.derivations import Explained
 
 CELLS = ("scores[1,3]", "weights[1,3]", "outputs[1]")
 

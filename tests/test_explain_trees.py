@@ -11,10 +11,10 @@ from test_published import CASES, keys_of
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
-from attncli.cells import Cell
-from attncli.examples import names
-from attncli.explain import STEPS, explain
-from attncli.stages import STAGES, present
+from attncli.explaining.explain import STEPS, explain
+from attncli.maths.cell import Cell
+from attncli.reading.examples import names
+from attncli.stages.table import STAGES, present
 
 ROOM = {"float32": 1e-6, "float16": 5e-3}
 HUGE = ("transformer-base", "variance")

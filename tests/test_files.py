@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import attncli
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.reading.sheets import read_sheet
 
 MATRIX = np.array([[1.0, 2.5, -3.0], [0.125, 1e-3, 7.0]])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import attncli
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 
 TORCH = Path(__file__).parent / "data" / "torch"
 CASES = {case["name"]: case for case in json.loads((TORCH / "manifest.json").read_text())["cases"]}

@@ -13,9 +13,9 @@ import pytest
 import showing
 
 from attncli import Problem
-from attncli.rendering import work
-from attncli.rendering.html import html
-from attncli.rendering.labels import one_line, visible
+from attncli.rendering.documents.html import html
+from attncli.rendering.text import work
+from attncli.rendering.text.labels import one_line, visible
 
 RAW = ("script", "style")
 VOID = ("meta",)

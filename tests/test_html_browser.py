@@ -13,7 +13,7 @@ import pytest
 import showing
 
 from attncli import Problem
-from attncli.rendering.html import html
+from attncli.rendering.documents.html import html
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser (pip install playwright)")
 

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import attncli
-from attncli.names import FORMAT_NAMES, STAGE_NAMES
 from attncli.rendering.formats import FORMATS
-from attncli.stages import STAGES
+from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
+from attncli.stages.table import STAGES
 
 HEAVY = ("numpy", "yaml", "rich", "matplotlib", "sympy", "safetensors", "torch", "pandas")
 
@@ -24,7 +24,7 @@ def brought_in(code: str) -> set[str]:
 
 
 def run_of(*words: str) -> set[str]:
-    return brought_in(f"from attncli.cli import main; main({list(words)!r})")
+    return brought_in(f"from attncli.cli.app import main; main({list(words)!r})")
 
 
 def test_the_package_alone_brings_in_nothing_heavy():
@@ -59,23 +59,32 @@ def test_a_wrong_usage_is_told_without_rich(words):
 @pytest.mark.parametrize("format", ["json", "yaml", "csv", "tsv", "long"])
 def test_data_need_no_rich(format):
     found = run_of("compute", "three-tokens", "-s", "weights", "-f", format)
-    assert "attncli.rendering.data" in found
+    assert "attncli.rendering.data.stages" in found
     assert found.isdisjoint({"rich", "matplotlib", "sympy", "safetensors"})
-    assert "attncli.rendering.tables" not in found
+    assert "attncli.rendering.screen.tables" not in found
 
 
 def test_tables_need_no_extras():
     found = run_of("compute", "three-tokens")
     assert "rich" in found
     assert found.isdisjoint({"matplotlib", "sympy", "safetensors", "pandas"})
-    assert found.isdisjoint({"attncli.check", "attncli.explain", "attncli.mistakes", "attncli.rendering.data"})
+    assert found.isdisjoint(
+        {
+            "attncli.checking.check",
+            "attncli.explaining.explain",
+            "attncli.checking.mistakes",
+            "attncli.rendering.data.stages",
+        }
+    )
 
 
 def test_a_problem_in_yaml_needs_nothing_of_other_texts():
     typers_own = brought_in("import typer; app = typer.Typer(); app.command()(lambda: None); app([])")
     found = run_of("compute", "three-tokens", "-f", "json") - typers_own
     assert "attncli.reading.yaml_nodes" in found
-    assert found.isdisjoint({"json", "unicodedata", "csv", "zipfile", "attncli.reading.json_nodes", "attncli.blocks"})
+    assert found.isdisjoint(
+        {"json", "unicodedata", "csv", "zipfile", "attncli.reading.json_nodes", "attncli.engine.blocks"}
+    )
 
 
 def test_keys_alone_need_no_yaml():
@@ -90,8 +99,8 @@ def test_the_names_that_need_no_numpy_are_those_of_the_tables():
 
 def test_what_the_package_offers_is_the_same_whatever_is_imported_first():
     offered = [name for name in attncli.__all__ if name != "__version__"]
-    modules = "import attncli.check, attncli.compute, attncli.explain"
+    modules = "import attncli.checking.check, attncli.engine.compute, attncli.explaining.explain"
     code = f"{modules}; assert all(callable(getattr(attncli, name)) for name in {offered})"
-    assert "attncli.summary" in brought_in(code)
+    assert "attncli.inspecting.summary" in brought_in(code)
     assert all(callable(getattr(attncli, name)) for name in offered)
     assert dir(attncli) == sorted(attncli.__all__)

@@ -9,9 +9,9 @@ import pytest
 from variants import VARIANTS
 
 from attncli import Problem, load
-from attncli.errors import AttncliError
-from attncli.invariants import stored_as
-from attncli.summary import inspect
+from attncli.inspecting.invariants import stored_as
+from attncli.inspecting.summary import inspect
+from attncli.language.errors import AttncliError
 
 
 def foreign(*settings):
@@ -27,7 +27,7 @@ def sentence(summary, name):
 
 
 def test_every_shipped_example_keeps_them():
-    from attncli import examples
+    from attncli.reading import examples
 
     for name in examples.names():
         summary = inspect(load(name))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attncli import Problem, load
-from attncli.summary import inspect
+from attncli.inspecting.summary import inspect
 
 # n = 2, m = 3, d_model = 5, d_memory = 4, h = 6, g = 2, d_k = 7, d_v = 11
 CROSS = {

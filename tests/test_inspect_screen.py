@@ -128,7 +128,7 @@ def test_json_needs_no_rich(tmp_path):
     import sys
 
     code = (
-        "import sys; from attncli.cli import run; run(['inspect', 'two-heads', '-f', 'json', '-o', sys.argv[1]]); "
+        "import sys; from attncli.cli.app import run; run(['inspect', 'two-heads', '-f', 'json', '-o', sys.argv[1]]); "
         "print(sorted(name for name in sys.modules if name.split('.')[0] == 'rich'))"
     )
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "s.json"], capture_output=True, text=True, check=True)

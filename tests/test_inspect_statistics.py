@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from attncli import Problem, load
-from attncli.errors import AttncliError
-from attncli.summary import inspect
+from attncli.inspecting.summary import inspect
+from attncli.language.errors import AttncliError
 
 ONE_KEY = 1e4
 """A score beside which exp(0) is nothing."""

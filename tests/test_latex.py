@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from tex import body_of, check_structure
 
 import attncli
-from attncli.rendering.latex import document, escaped, latex, pmatrix
+from attncli.rendering.documents.latex import latex, pmatrix
+from attncli.rendering.text.tex import document, escaped
+from attncli.rendering.text.writeup import sections
 from attncli.rendering.views import View
-from attncli.rendering.writeup import sections
 
 
 def matrices(text: str) -> list[np.ndarray]:

@@ -7,8 +7,8 @@ import pytest
 from forms import in_the_other_layout, swapped
 
 from attncli import Problem, compute
-from attncli.notation import ascii, unicode
-from attncli.stages import STAGES
+from attncli.language.notation import ascii, unicode
+from attncli.stages.table import STAGES
 
 RNG = np.random.default_rng(11)
 N, M, D, E, H, G, DK, DV, P = 5, 7, 11, 13, 6, 2, 17, 3, 19

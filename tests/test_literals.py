@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attncli.errors import AttncliError
-from attncli.reading import literals
+from attncli.language import literals
+from attncli.language.errors import AttncliError
 
 EXPRESSIONS = {
     "1/3": 1 / 3,

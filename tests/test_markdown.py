@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from attncli.rendering.labels import visible
-from attncli.rendering.markdown import escaped, formula, markdown, paragraph
-from attncli.rendering.writeup import sections
+from attncli.rendering.documents.markdown import markdown
+from attncli.rendering.text.labels import visible
+from attncli.rendering.text.marks import escaped, formula, paragraph
+from attncli.rendering.text.writeup import sections
 
 READER = MarkdownIt("commonmark").enable("table")
 

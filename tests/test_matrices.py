@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attncli
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.reading import documents, matrices
 from attncli.reading.documents import Document, Mapping
 from attncli.reading.matrices import Matrix, Wanted

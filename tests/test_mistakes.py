@@ -10,8 +10,8 @@ from forms import head_forms, in_the_other_layout
 from plain import attend, before, rows, sheet, softmax
 
 from attncli import Problem
-from attncli.check import check
-from attncli.mistakes import MISTAKES
+from attncli.checking.check import check
+from attncli.checking.mistakes import MISTAKES
 
 RANDOM = np.random.default_rng(7)
 

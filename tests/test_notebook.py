@@ -12,7 +12,7 @@ import showing
 from rich.console import Console
 
 import attncli
-from attncli.rendering.labels import visible
+from attncli.rendering.text.labels import visible
 
 
 class Reader(HTMLParser):

@@ -14,11 +14,12 @@ import pytest
 import showing
 
 from attncli import Problem
-from attncli.errors import AttncliError
-from attncli.rendering import fonts, pictures, svg
-from attncli.rendering.colours import brightness, colour, hexadecimal
+from attncli.language.errors import AttncliError
 from attncli.rendering.formats import FORMATS, Options
-from attncli.rendering.labels import visible
+from attncli.rendering.pictures import fonts, svg
+from attncli.rendering.pictures import plots as pictures
+from attncli.rendering.pictures.colours import brightness, colour, hexadecimal
+from attncli.rendering.text.labels import visible
 from attncli.rendering.views import View
 
 SVG = "{http://www.w3.org/2000/svg}"

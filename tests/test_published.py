@@ -14,7 +14,7 @@ import yaml
 from forms import head_forms, in_the_other_layout
 
 from attncli import Problem, compute, load
-from attncli.rendering import data
+from attncli.rendering.data import stages as data
 from attncli.rendering.formats import Options
 from attncli.rendering.views import View, choose
 

@@ -14,7 +14,7 @@ import pytest
 
 import attncli
 from attncli.rendering.formats import FORMATS
-from attncli.stages import STAGES
+from attncli.stages.table import STAGES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ def test_a_command_prints_what_the_readme_says(command, printed, tmp_path):
 def test_the_first_screen_installs_and_runs_the_main_job_and_the_tests():
     main_job, tests = blocks("sh")[0].splitlines()
     assert main_job.endswith(".venv/bin/attncli compute three-tokens")
-    assert tests.endswith(".venv/bin/pytest")
+    assert tests.endswith(".venv/bin/pytest -n auto")
 
 
 def test_its_python_gives_what_it_says():

@@ -4,8 +4,8 @@ import pytest
 import reference
 import screens
 
-from attncli.keys import KEYS
-from attncli.names import FORMAT_NAMES, STAGE_NAMES
+from attncli.model.keys import KEYS
+from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
 
 
 def test_the_reference_is_what_the_code_says():

@@ -9,10 +9,10 @@ import pytest
 from test_published import keys_of, printed
 
 from attncli import AttncliError, Problem, compute, load
-from attncli.explain import explain
-from attncli.ops import rounded
-from attncli.rendering.arithmetic import Words, steps
+from attncli.explaining.explain import explain
+from attncli.maths.ops import rounded
 from attncli.rendering.formats import FORMATS, Options
+from attncli.rendering.text.arithmetic import Words, steps
 from attncli.rendering.views import View, choose
 
 
@@ -121,7 +121,7 @@ def test_a_senseless_round(round, words):
 def test_the_option(capsys, option, expected):
     import json
 
-    from attncli.cli import run
+    from attncli.cli.app import run
 
     assert run(["compute", "three-tokens", "-s", "weights", "-f", "json", "--round", option]) == 0
     out, err = capsys.readouterr()
@@ -130,7 +130,7 @@ def test_the_option(capsys, option, expected):
 
 
 def test_a_senseless_option(capsys):
-    from attncli.cli import run
+    from attncli.cli.app import run
 
     assert run(["compute", "three-tokens", "--round", "two"]) == 2
     assert capsys.readouterr().err == (

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from attncli import AttncliError, Problem, compute
-from attncli.notation import unicode
-from attncli.stages import STAGES
+from attncli.language.notation import unicode
+from attncli.stages.table import STAGES
 
 LN2 = math.log(2)
 QKV = {"Q": [[1, 2, 3]], "K": [[1, 0, 1], [2, 2, 0]], "V": [[5], [7]]}  # q·k: 4, 6

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import attncli
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
+from attncli.model.sheet import AnswerSheet, SheetStage
 from attncli.reading.sheets import is_dump, read_dump, read_sheet
-from attncli.sheet import AnswerSheet, SheetStage
 
 
 def sheet(folder: Path, text: str, name: str = "a.yaml", **options: Any) -> AnswerSheet:

@@ -8,16 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from attncli import Problem, check, compute, notation
-from attncli.explain import explain
-from attncli.keys import KEYS
-from attncli.ledger import shapes
-from attncli.mistakes import ANYWHERE, MISTAKES
-from attncli.rendering import captions
+from attncli import Problem, check, compute
+from attncli.checking.mistakes import ANYWHERE, MISTAKES
+from attncli.explaining.explain import explain
+from attncli.inspecting.ledger import shapes
+from attncli.language import notation
+from attncli.model.keys import KEYS
+from attncli.model.sizes import SCORE_LIKE, STARTS
 from attncli.rendering.formats import FORMATS, Options
+from attncli.rendering.text import captions
 from attncli.rendering.views import Choice, View
-from attncli.sizes import SCORE_LIKE, STARTS
-from attncli.stages import SCORES, STAGES, present
+from attncli.stages.table import SCORES, STAGES, present
 
 DRAW = np.random.default_rng(40).normal
 WHOLE = {

@@ -20,10 +20,10 @@ from rich.cells import cell_len
 
 import attncli
 from attncli import Problem
-from attncli.rendering import tables
 from attncli.rendering.formats import Options, Screen
-from attncli.rendering.labels import plain
-from attncli.rendering.numbers import shown
+from attncli.rendering.screen import tables
+from attncli.rendering.text.labels import plain
+from attncli.rendering.text.numbers import shown
 from attncli.rendering.views import Choice, View
 
 SCREENS = Path(__file__).parent / "data" / "screens"
@@ -208,7 +208,7 @@ def test_the_heading_tells_what_is_in_force():
 
 
 def test_the_grouping_of_heads_is_told():
-    from attncli.rendering.captions import grouping
+    from attncli.rendering.text.captions import grouping
 
     problem = Problem(Q=np.ones((1, 4)), K=[[1, 9]], V=np.ones((1, 2)), num_heads=4, num_kv_heads=2)
     assert grouping(problem) == "query heads 1, 2 use key/value head 1; 3, 4 use 2"

@@ -13,11 +13,11 @@ from tex import body_of, check_structure
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
-from attncli.exact import exact_problem
-from attncli.examples import names
-from attncli.explain import explain
-from attncli.rendering import derivations
+from attncli.explaining.explain import explain
+from attncli.model.exact import exact_problem
+from attncli.reading.examples import names
 from attncli.rendering.formats import FORMATS, Options, Screen
+from attncli.rendering.text import derivations, equations
 from attncli.rendering.views import View, choose
 
 SMALL = [name for name in names() if name != "transformer-base"]
@@ -168,5 +168,5 @@ def test_explanations_of_cells_compile(tmp_path):
     cells = ("masked_scores[1,3]", "weights[2,1]", "outputs[3]", "scores")
     shown = derivations.Explained(problem, [explain(result, cell, depth=None) for cell in cells])
     stream = io.BytesIO()
-    derivations.latex(shown, Options(standalone=True), stream)
+    equations.latex(shown, Options(standalone=True), stream)
     compiled(tmp_path, stream.getvalue().decode())

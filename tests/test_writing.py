@@ -13,7 +13,7 @@ import pytest
 from running import run
 
 from attncli import AttncliError
-from attncli.writing import CHUNK, Output, destination, standard_output
+from attncli.cli.writing import CHUNK, Output, destination, standard_output
 
 
 def write(path: Path, *pieces: bytes) -> None:

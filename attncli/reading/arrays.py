@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.errors import AttncliError
-from attncli.ops import Array
+from attncli.language.errors import AttncliError
+from attncli.maths.ops import Array
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo

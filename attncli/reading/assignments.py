@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from attncli.errors import AttncliError, Place
+from attncli.language.errors import AttncliError, Place
 from attncli.reading import documents, files
 from attncli.reading.documents import Document, Mapping, Node, Numbers, Opened, Scalar, Sequence
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attncli.errors import AttncliError, Place
-from attncli.ops import Array
-from attncli.reading import literals
+from attncli.language import literals
+from attncli.language.errors import AttncliError, Place
+from attncli.language.written import Texts
+from attncli.maths.ops import Array
 from attncli.reading.documents import Document
-from attncli.written import Texts
 
 MAX_CELLS = 3_000_000
 BLANKS = ("", "?", "~", "null")

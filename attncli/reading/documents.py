@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attncli.errors import AttncliError, Place
-from attncli.ops import Array
+from attncli.language.errors import AttncliError, Place
+from attncli.maths.ops import Array
 from attncli.reading import paths
 
 MAX_NODES = 3_000_000

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from attncli.errors import AttncliError, Place
-from attncli.ops import Array
+from attncli.language.errors import AttncliError, Place
+from attncli.maths.ops import Array
 from attncli.reading import arrays, documents, paths
 from attncli.reading.arrays import Archive, Npz, Safetensors
 from attncli.reading.documents import Document, Node

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attncli.language.written import Texts, Written
 from attncli.reading import matrices, paths
 from attncli.reading.documents import Mapping, Numbers, Opened, Scalar, Sequence
 from attncli.reading.matrices import IDENTITY, Matrix, Shape, Wanted, flag, from_file, leaves, nearest, word
-from attncli.written import Texts, Written
 
 MAX_MADE = 10_000_000
 """Numbers in a matrix that a few words make."""

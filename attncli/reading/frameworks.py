@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError
-from attncli.ops import Array
+from attncli.language.errors import AttncliError
+from attncli.maths.ops import Array
 from attncli.reading import files, matrices
 from attncli.reading.arrays import Archive
 from attncli.reading.documents import Mapping, Node, Scalar

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 from attncli.reading.documents import MAX_DEPTH, Count, Document, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.lifting import Lifted
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError
-from attncli.ops import Array
-from attncli.reading import literals
+from attncli.language import literals
+from attncli.language.errors import AttncliError
+from attncli.maths.ops import Array
 from attncli.reading.documents import Document, Node, TooLargeError
 
 NUMBER = re.compile(rf'(?:- )?("?([-+]?(?:{literals.DECIMAL}|\.?(?:inf|nan|NaN)))"?)')

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attncli.errors import AttncliError, Collector, Place
-from attncli.ops import Array
-from attncli.reading import delimited, documents, files, literals, paths
+from attncli.language import literals
+from attncli.language.errors import AttncliError, Collector, Place
+from attncli.language.written import Texts, Written
+from attncli.maths.ops import Array
+from attncli.reading import delimited, documents, files, paths
 from attncli.reading.arrays import Archive
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Opened, Scalar, Sequence
-from attncli.written import Texts, Written
 
 Shape = tuple[int, ...]
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError, AttncliErrors, Collector, Place
-from attncli.keys import HEAD_KEYS, KEYS, unknown_key
-from attncli.problem import Problem
+from attncli.language.errors import AttncliError, AttncliErrors, Collector, Place
+from attncli.language.written import Written
+from attncli.model.keys import HEAD_KEYS, KEYS, unknown_key
+from attncli.model.problem import Problem
 from attncli.reading import assignments, documents, files, identities, masks, matrices
 from attncli.reading.arrays import Archive, Npz
 from attncli.reading.assignments import StandardInput
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.matrices import Matrix, Wanted
-from attncli.written import Written
 
 MOST_ERRORS = 20
 """How many mistakes of one run are told; the rest are counted."""
@@ -68,7 +68,7 @@ def find_problem(text: str) -> Path:
     path = Path(text)
     if os.path.lexists(path) or "\0" in text:
         return path
-    from attncli import examples
+    from attncli.reading import examples
 
     shipped = examples.path(text)
     if shipped is not None:

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from attncli.errors import AttncliError, Collector, Place
-from attncli.names import STAGE_NAMES
-from attncli.ops import Array
-from attncli.reading import delimited, documents, files, forms, literals, matrices
+from attncli.language import literals
+from attncli.language.errors import AttncliError, Collector, Place
+from attncli.language.written import Written
+from attncli.maths.ops import Array
+from attncli.model.sheet import AnswerSheet, SheetStage, of_array, unreadable
+from attncli.reading import delimited, documents, files, forms, matrices
 from attncli.reading.arrays import Archive
 from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.matrices import Matrix, Wanted
-from attncli.sheet import AnswerSheet, SheetStage, of_array, unreadable
-from attncli.written import Written
+from attncli.stages.names import STAGE_NAMES
 
 ABOUT = ("title", "source", "note", "name", "student")
 """Keys of a sheet that are no stage."""
@@ -128,7 +129,7 @@ def of_node(node: Node, name: str) -> AnswerSheet:
 
 def unknown_stage(stage: str, where: Place | None) -> AttncliError:
     """The error for a name that is no stage, with the nearest that is."""
-    from attncli.suggestions import stage_meant
+    from attncli.stages.meant import stage_meant
 
     meant = stage_meant(stage)
     hint = f"Did you mean {meant}?" if meant else f"Stages are {', '.join(STAGE_NAMES)}."

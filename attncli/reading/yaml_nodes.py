@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from attncli.errors import AttncliError, Place
+from attncli.language.errors import AttncliError, Place
 from attncli.reading.documents import MAX_DEPTH, MAX_NODES, Count, Document, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.lifting import Lifted
 

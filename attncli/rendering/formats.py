@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from attncli.errors import AttncliError
+from attncli.language.errors import AttncliError
 
 
 class Stream(Protocol):
@@ -68,54 +68,74 @@ class Format(NamedTuple):
 
 
 _ROWS = (
-    Format("table", "tables for the screen", (".txt",), "attncli.rendering.tables:write"),
+    Format("table", "tables for the screen", (".txt",), "attncli.rendering.screen.tables:write"),
     Format(
-        "json", "stage → nested lists, axes (batch.., head, row, column)", (".json",), "attncli.rendering.data:json"
+        "json",
+        "stage → nested lists, axes (batch.., head, row, column)",
+        (".json",),
+        "attncli.rendering.data.stages:json",
     ),
-    Format("yaml", "the same as YAML", (".yaml", ".yml"), "attncli.rendering.data:yaml"),
-    Format("csv", "one matrix, comma separated", (".csv",), "attncli.rendering.data:csv", holds="matrix"),
-    Format("tsv", "one matrix, tab separated", (".tsv",), "attncli.rendering.data:tsv", holds="matrix"),
-    Format("long", "CSV with a line a number: stage, head, row, column, value", (), "attncli.rendering.data:long"),
-    Format("npy", "one stage for NumPy", (".npy",), "attncli.rendering.data:npy", holds="stage", binary=True),
-    Format("npz", "all stages for NumPy", (".npz",), "attncli.rendering.data:npz", binary=True),
-    Format("markdown", "tables and formulas for GitHub", (".md", ".markdown"), "attncli.rendering.markdown:write"),
-    Format("latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.latex:write"),
-    Format("html", "a page; a click on a cell shows its arithmetic", (".html", ".htm"), "attncli.rendering.html:write"),
-    Format("svg", "a heatmap of one stage, or of the weights", (".svg",), "attncli.rendering.svg:write"),
-    Format("png", "the same heatmap by matplotlib", (".png",), "attncli.rendering.pictures:write_png", binary=True),
-    Format("pdf", "the same heatmap by matplotlib", (".pdf",), "attncli.rendering.pictures:write_pdf", binary=True),
+    Format("yaml", "the same as YAML", (".yaml", ".yml"), "attncli.rendering.data.stages:yaml"),
+    Format("csv", "one matrix, comma separated", (".csv",), "attncli.rendering.data.stages:csv", holds="matrix"),
+    Format("tsv", "one matrix, tab separated", (".tsv",), "attncli.rendering.data.stages:tsv", holds="matrix"),
+    Format(
+        "long", "CSV with a line a number: stage, head, row, column, value", (), "attncli.rendering.data.stages:long"
+    ),
+    Format("npy", "one stage for NumPy", (".npy",), "attncli.rendering.data.stages:npy", holds="stage", binary=True),
+    Format("npz", "all stages for NumPy", (".npz",), "attncli.rendering.data.stages:npz", binary=True),
+    Format(
+        "markdown", "tables and formulas for GitHub", (".md", ".markdown"), "attncli.rendering.documents.markdown:write"
+    ),
+    Format(
+        "latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.documents.latex:write"
+    ),
+    Format(
+        "html",
+        "a page; a click on a cell shows its arithmetic",
+        (".html", ".htm"),
+        "attncli.rendering.documents.html:write",
+    ),
+    Format("svg", "a heatmap of one stage, or of the weights", (".svg",), "attncli.rendering.pictures.svg:write"),
+    Format(
+        "png", "the same heatmap by matplotlib", (".png",), "attncli.rendering.pictures.plots:write_png", binary=True
+    ),
+    Format(
+        "pdf", "the same heatmap by matplotlib", (".pdf",), "attncli.rendering.pictures.plots:write_pdf", binary=True
+    ),
 )
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
 
 _EXPLANATIONS = (
-    Format("table", "lines of arithmetic for the screen", (".txt",), "attncli.rendering.derivations:table"),
-    Format("json", "cell → tree of the arithmetic", (".json",), "attncli.rendering.derivations:json"),
-    Format("markdown", "equations for GitHub", (".md", ".markdown"), "attncli.rendering.derivations:markdown"),
-    Format("latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.derivations:latex"),
+    Format("table", "lines of arithmetic for the screen", (".txt",), "attncli.rendering.text.derivations:table"),
+    Format("json", "cell → tree of the arithmetic", (".json",), "attncli.rendering.text.derivations:json"),
+    Format("markdown", "equations for GitHub", (".md", ".markdown"), "attncli.rendering.text.equations:markdown"),
+    Format(
+        "latex", "equations; a whole document with --standalone", (".tex",), "attncli.rendering.text.equations:latex"
+    ),
 )
 
 EXPLANATIONS: dict[str, Format] = {row.name: row for row in _EXPLANATIONS}
 
 _SUMMARIES = (
-    Format("table", "a section a question, for the screen", (".txt",), "attncli.rendering.summaries:write"),
-    Format("json", "the same as data", (".json",), "attncli.rendering.data:summary"),
+    Format("table", "a section a question, for the screen", (".txt",), "attncli.rendering.screen.summaries:write"),
+    Format("json", "the same as data", (".json",), "attncli.rendering.data.stages:summary"),
 )
 
 SUMMARIES: dict[str, Format] = {row.name: row for row in _SUMMARIES}
 
 _REPORTS = (
-    Format("table", "a report for the screen", (".txt",), "attncli.rendering.class_reports:write"),
-    Format("json", "every verdict, entry and mistake", (".json",), "attncli.rendering.report_data:json"),
-    Format("jsonl", "the same, a line a sheet", (".jsonl", ".ndjson"), "attncli.rendering.report_data:jsonl"),
-    Format("csv", "a gradebook: a line a sheet", (".csv",), "attncli.rendering.report_data:csv"),
+    Format("table", "a report for the screen", (".txt",), "attncli.rendering.screen.class_reports:write"),
+    Format("json", "every verdict, entry and mistake", (".json",), "attncli.rendering.data.reports:json"),
+    Format("jsonl", "the same, a line a sheet", (".jsonl", ".ndjson"), "attncli.rendering.data.reports:jsonl"),
+    Format("csv", "a gradebook: a line a sheet", (".csv",), "attncli.rendering.data.reports:csv"),
 )
 
 REPORTS: dict[str, Format] = {row.name: row for row in _REPORTS}
 
 _LISTS = (
-    Format("table", "what each mistake is", (".txt",), "attncli.rendering.class_reports:mistakes"),
-    Format("json", "the same as data", (".json",), "attncli.rendering.report_data:mistakes"),
+    Format("table", "what each mistake is", (".txt",), "attncli.rendering.screen.class_reports:mistakes"),
+    Format("json", "the same as data", (".json",), "attncli.rendering.data.reports:mistakes"),
 )
 
 LISTS: dict[str, Format] = {row.name: row for row in _LISTS}

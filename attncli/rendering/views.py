@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attncli.compute import wanted_stages
-from attncli.errors import AttncliError
-from attncli.stages import SCORES, STAGES, Stage
+from attncli.language.errors import AttncliError
+from attncli.stages.table import SCORES, STAGES, Stage
+from attncli.stages.wanted import wanted_stages
 
 if TYPE_CHECKING:
-    from attncli.compute import Result
-    from attncli.ops import Array
-    from attncli.problem import Problem
+    from attncli.engine.compute import Result
+    from attncli.maths.ops import Array
+    from attncli.model.problem import Problem
     from attncli.rendering.formats import Format
 
 
