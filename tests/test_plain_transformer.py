@@ -175,7 +175,7 @@ def test_interleaved_pairs_turn_beside_each_other():
     ],
 )
 def test_scalings_of_rope(scaling, thetas, factor):
-    """dim 4, base 100: θ = 1, 1/10. Of yarn's last, c(32) = 1.3 and c(1) = 2.8: the ramp goes from 1 to 3, past both."""
+    """dim 4, base 100: θ = 1, 1/10. Of yarn's last, c(32) = 1.3, c(1) = 2.8: the ramp goes from 1 to 3, past both."""
     found = computed(
         {"Z": [[1, 2, 0, 0]] * 2, "W_Q": np.eye(4), "W_K": np.eye(4), "W_V": np.eye(4)}
         | {"positions": {"rope": {"base": 100, "scaling": scaling}}}

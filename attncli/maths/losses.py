@@ -41,16 +41,17 @@ def log_softmax(logits: Array) -> Array:
     >>> log_softmax(np.array([[0.0, 0.0], [1e308, -1e308]])).round(4).tolist()
     [[-0.6931, -0.6931], [0.0, -inf]]
     """
-    if logits.dtype == object:
-        return np.asarray(np.log(softmax(logits)))
     return by_parts(_log_softmax, logits, logits.shape[-1])
 
 
 def _log_softmax(rows: Array) -> Array:
     top = rows.max(axis=-1, keepdims=True)
-    shifted = rows - np.where(np.isneginf(top), as_in(0, rows), top)
+    hidden = np.asarray(top == as_in(-np.inf, rows), dtype=bool)
+    nothing = as_in(0, rows)
+    # exact numbers can't overflow: there the formula keeps the logits as they are written
+    shifted = rows - np.where(hidden, nothing, nothing if rows.dtype == object else top)
     logs: Array = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return np.where(np.isneginf(top), rows, logs)
+    return np.where(hidden, rows, logs)
 
 
 def greatest(x: Array) -> tuple[Array, Array]:
@@ -82,9 +83,10 @@ def token_losses(
     log_probabilities: Array, targets: Array, counted: Array | None = None, *,
     label_smoothing: Any = 0, log_base: Any = None,
 ) -> Array:  # fmt: skip
-    """−ln p of each position's target. Smoothed by e: (1 − e)(−ln p) + e mean_V(−ln p) (Szegedy et al. 2016, section 7).
+    """−ln p of each position's target; smoothed by e, (1 − e)(−ln p) + e mean_V(−ln p), as torch has it.
 
-    Targets that aren't counted give NaN. With a base b, all is divided by ln b.
+    (Szegedy et al. 2016, "Rethinking the Inception architecture", section 7.) Targets that aren't counted give NaN.
+    With a base b, all is divided by ln b.
 
     log_probabilities (..., n, V), targets and counted (..., n)  ->  (..., n)
 

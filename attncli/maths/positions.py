@@ -120,7 +120,7 @@ def t5_bucket_starts(buckets: int, distance: int) -> list[int]:
 
 def _start(k: int, single: int, growing: int, distance: int) -> int:
     """The least whole number that is at least e (distance/e)^(k/f); if it is nearly one, whole numbers decide."""
-    bound = single * (distance / max(single, 1)) ** (k / growing)
+    bound = single * math.pow(distance / max(single, 1), k / growing)
     near = round(bound)
     if abs(bound - near) > 1e-9 * bound:
         return math.ceil(bound)

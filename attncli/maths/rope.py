@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,17 @@ def unscaled(dim: int, base: float) -> Turns:
     [1.0, 0.01]
     """
     return Turns(float(base) ** (-np.arange(0, dim, 2) / dim))
+
+
+def written_theta(dim: int, base: Any) -> list[str]:
+    """θ_a as one writes it, for exact numbers: unscaled, without rounding.
+
+    dim columns  ->  dim/2 texts
+
+    >>> written_theta(6, 10000)
+    ['1', '10000^(-1/3)', '10000^(-2/3)']
+    """
+    return ["1"] + [f"{base}^({Fraction(-2 * a, dim)})" for a in range(1, dim // 2)]
 
 
 def linear(dim: int, base: float, *, factor: float) -> Turns:

@@ -137,3 +137,8 @@ def test_the_leading_tokens_go_down_and_equals_go_up():
     x = np.array([[0.1, 0.4, 0.1, 0.4, 0.0], [5.0, 4.0, 3.0, 2.0, 1.0]])
     assert leading(x, 4).tolist() == [[1, 3, 0, 2], [0, 1, 2, 3]]
     assert (leading(x, 1)[:, 0] == greatest(x)[0]).all()
+
+
+def test_many_equals_stay_in_the_order_of_their_ids():
+    x = np.arange(1000) % 3
+    assert leading(x, 400).tolist() == [*range(2, 1000, 3), *range(1, 201, 3)]

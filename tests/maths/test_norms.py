@@ -167,3 +167,8 @@ def test_normalized_rows_have_mean_0_and_mean_square_less_than_1_by_eps(row):
 def test_layer_norm_without_eps_forgets_scale_and_shift(row, scale, shift):
     x = np.array([row]) / 1e3
     np.testing.assert_allclose(layer_norm(x * scale + shift, eps=0), layer_norm(x, eps=0), rtol=1e-4, atol=1e-4)
+
+
+def test_a_wider_gamma_does_not_widen_the_rows():
+    x, gamma = np.ones((2, 3), np.float32), np.array([1.0, 2.0, 3.0])
+    assert rms_norm(x, gamma, gamma, gamma_offset=1).dtype == np.float32
