@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import doctest
-from importlib import import_module, util
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,8 @@ def test_the_examples_of_a_module(name):
     assert failed == 0
 
 
-def test_there_are_examples():
-    assert len(MODULES) > 10
-    assert util.find_spec("attncli.maths.ops") is not None
+@pytest.mark.parametrize("name", ["Problem", "check", "compute", "explain", "inspect", "load"])
+def test_what_the_package_offers_is_shown_by_an_example(name):
+    offered = getattr(attncli, name)
+    assert offered.__module__ in MODULES
+    assert doctest.DocTestFinder(recurse=False).find(offered)[0].examples

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 import attncli
-from attncli.rendering.formats import FORMATS
-from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
+from attncli.stages.names import STAGE_NAMES
 from attncli.stages.table import STAGES
 
 HEAVY = ("numpy", "yaml", "rich", "matplotlib", "sympy", "safetensors", "torch", "pandas")
@@ -92,9 +91,8 @@ def test_keys_alone_need_no_yaml():
     assert "rich" not in found
 
 
-def test_the_names_that_need_no_numpy_are_those_of_the_tables():
+def test_the_names_that_need_no_numpy_are_those_of_the_table():
     assert tuple(STAGES) == STAGE_NAMES
-    assert tuple(FORMATS) == FORMAT_NAMES
 
 
 def test_what_the_package_offers_is_the_same_whatever_is_imported_first():

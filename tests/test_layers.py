@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from places import TESTS
 
 import attncli
 
@@ -65,3 +66,9 @@ def test_each_library_has_its_place(module):
 def test_imports_of_all_kinds_are_seen():
     tree = ast.parse("import a.b\nfrom attncli import Problem\nif TYPE_CHECKING:\n    import c\ndef f():\n    import d")
     assert list(imports(tree)) == [("a.b", False), ("attncli", False), ("d", True)]
+
+
+def test_the_tests_are_laid_out_as_the_package():
+    rooms = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists()}
+    folders = {file.relative_to(TESTS).parts[0] for file in TESTS.rglob("test_*.py") if file.parent != TESTS}
+    assert folders == rooms

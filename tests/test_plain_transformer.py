@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from places import DATA, TESTS
 from plain_transformer import computed
 
-TESTS = Path(__file__).parent
-CASES = sorted((TESTS / "data" / "transformer").iterdir())
+CASES = sorted((DATA / "transformer").iterdir())
 
 
 def revived(value):

@@ -8,15 +8,15 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
+from places import ROOT
+from running import run
 
 import attncli
 from attncli.rendering.formats import FORMATS
 from attncli.stages.table import STAGES
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -77,9 +77,18 @@ def test_every_stage_is_in_the_table_with_its_meaning():
     assert [(row[0], row[2]) for row in rows("stage")] == [(name, stage.meaning) for name, stage in STAGES.items()]
 
 
-def test_the_changes_are_told():
-    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert attncli.__version__
+def test_the_changes_tell_of_every_command_and_of_what_the_package_offers():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = text.split("\n## ")[1]
+    assert newest.startswith(("Unreleased\n", f"{attncli.__version__} "))
+    told = set(re.findall(r"`([^`]+)`", text))
+    commands = re.findall(r"^[│ ]+(\w+) {2,}", run("--help").text.partition("Commands")[2], re.MULTILINE)
+    assert len(commands) >= 6
+    for command in commands:
+        assert any(words.split()[:2] == ["attncli", command] for words in told), command
+    for name in ("load", "Problem", "compute", "Result", "explain", "check", "inspect"):
+        assert name in told
+        assert name in attncli.__all__
 
 
 def test_the_table_of_formats_says_what_one_file_holds():

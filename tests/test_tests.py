@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
+import places
 import pytest
 
-FOLDER = Path(__file__).parent
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-TREES = {file.stem: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(FOLDER.glob("*.py"))}
+TREES = {file.stem: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(places.TESTS.rglob("*.py"))}
 HELPERS = {
     node.name: node
     for tree in TREES.values()

@@ -4,7 +4,7 @@ whole sheets in other conventions."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attncli.checking.chains import Key
@@ -154,8 +154,3 @@ def heads_side_by_side(key: Key) -> Reading:
         return stage.mapped(change) if wide == heads * right.shape[-1] else stage
 
     return read
-
-
-def without(sheet: AnswerSheet, names: set[str]) -> AnswerSheet:
-    """A sheet without some of its stages."""
-    return replace(sheet, stages={name: stage for name, stage in sheet.stages.items() if name not in names})

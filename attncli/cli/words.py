@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attncli.language.errors import AttncliError
-from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
+from attncli.rendering.formats import FORMATS
+from attncli.stages.names import STAGE_NAMES
 
 if TYPE_CHECKING:
     from attncli.model.problem import Problem
@@ -31,8 +32,6 @@ def complete_stages(incomplete: str) -> list[str]:
 
 
 def _formats() -> list[tuple[str, str]]:
-    from attncli.rendering.formats import FORMATS
-
     return [(name, row.meaning) for name, row in FORMATS.items()]
 
 
@@ -81,7 +80,7 @@ FormatName = Annotated[
         "--format",
         "-f",
         metavar="FORMAT",
-        help=f"{', '.join(FORMAT_NAMES)}.",
+        help=f"{', '.join(FORMATS)}.",
         autocompletion=_formats,
     ),
 ]

@@ -190,13 +190,13 @@ def _empty(problem: Problem, weights: Array) -> Array:
     return nothing
 
 
-def allowed_keys(problem: Problem, shape: Sequence[int], scores: Array | None = None) -> Array:
+def allowed_keys(problem: Problem, shape: Sequence[int]) -> Array:
     """Which keys each query may attend to, as far as the problem says, broadcast to (.., h, n, m)."""
     given = problem.given.get("masked_scores")
     if given is not None:
         return np.broadcast_to(~np.isneginf(given), shape)
     if problem.mask is None or problem.mask.allowed is None:
-        return np.ones((1,) * len(shape), bool) if not shape else np.broadcast_to(np.True_, shape)
+        return np.broadcast_to(np.True_, shape)
     return np.broadcast_to(problem.mask.allowed, shape)
 
 

@@ -1,6 +1,6 @@
-"""The names of stages and formats alone, for what must answer at once: the help, completion.
+"""The names of stages alone, for what must answer at once without numpy: the help, completion.
 
-`stages.STAGES` and `rendering.formats.FORMATS` are the tables; a test holds these lists to them.
+`stages.STAGES` is the table; a test holds this list to it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,4 @@ STAGE_NAMES = (
     "concat",
     "multihead",
     "contributions",
-)
-
-FORMAT_NAMES = (
-    "table",
-    "json",
-    "yaml",
-    "csv",
-    "tsv",
-    "long",
-    "npy",
-    "npz",
-    "markdown",
-    "latex",
-    "html",
-    "svg",
-    "png",
-    "pdf",
 )

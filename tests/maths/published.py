@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from places import DATA
 
-FILE = Path(__file__).parents[1] / "data" / "maths" / "torch.json"
+FILE = DATA / "maths" / "torch.json"
 TORCH: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 
 ROOM = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 2e-6, np.dtype(np.float16): 2e-3}

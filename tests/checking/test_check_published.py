@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from places import DATA
 
 import attncli
 from attncli.checking.check import Report, check
 
-FOLDER = Path(__file__).parent / "data" / "published"
+FOLDER = DATA / "published"
 CASES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
 
 ROOM = {

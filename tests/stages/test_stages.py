@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 
 import numpy as np
 import pytest
@@ -65,17 +66,60 @@ def test_a_stages_formula_can_be_written_everywhere(result, name):
         assert write(equation).strip()
 
 
-@pytest.mark.parametrize("format", [name for name, row in FORMATS.items() if row.holds != "stages" or not row.binary])
+NUMBER = re.compile(r"[-−]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|∞|inf|\\infty)")
+
+ENTRIES = {
+    "table": r"^ \d+ +(.*)$", "markdown": r"^\| \d+ \| (.*) \|$", "latex": r"^  (.*)$", "json": r"\[(-?[\d\"][^]]*)\]",
+    "yaml": r"\[([^]]*)\]", "csv": r"^(.*)$", "tsv": r"^(.*)$", "long": r",([^,]*\d|[^,]*inf)$",
+    "html": r"<td id=[^>]*>([^<]*)</td>", "svg": r"<title>[^<]*\] = ([^<]*)</title>",
+}  # fmt: skip
+"""Where the entries of a matrix stand in a format, a row or a cell each: not its heading, nor what counts its rows."""
+
+WHOLE_NUMBERS = ("json", "yaml", "csv", "tsv", "long")
+"""Formats for programs: each number as it is, to the last bit."""
+
+
+def entries(text: str, format: str) -> list[float]:
+    text = re.sub(r"\\phantom\{.\}", "", text)
+    rows = re.findall(ENTRIES[format], text, re.MULTILINE)
+    found = [re.sub(r"∞|\\infty", "inf", number) for row in rows for number in NUMBER.findall(row)]
+    return [float(number.replace("−", "-")) for number in found]
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("table", "A, head 1 of 2\n    1   2\n───\n 1  -0.25  −∞"),
+        ("latex", "2 \\times 3\n  \\phantom{-}-0.25 & -\\infty \\\\"),
+        ("long", "stage,head,row,column,value\nweights,1,1,1,-0.25\nweights,1,1,2,-inf"),
+    ],
+)
+def test_the_entries_of_a_format_are_seen(format, text):
+    assert entries(text, format) == [-0.25, -math.inf]
+
+
+@pytest.mark.parametrize("format", [name for name, row in FORMATS.items() if not row.binary])
 @pytest.mark.parametrize("name", STAGES)
-def test_a_stage_is_rendered_in_every_format(result, name, format):
+def test_a_stage_is_rendered_in_every_format_with_each_of_its_numbers(result, name, format):
     head = 1 if STAGES[name].per_head else None
     written = io.BytesIO()
-    FORMATS[format].write(View(result, Choice((name,), head)), Options(), written)
-    first_digits = str(math.trunc(abs(result[name][(0, 1, 0) if head else (1, 0)]) * 10) / 10)
-    if format == "npy":
-        assert np.load(io.BytesIO(written.getvalue())).shape == SHAPES[name][-2:]
+    FORMATS[format].write(View(result, Choice((name,), head)), Options(full=True), written)
+    found = entries(written.getvalue().decode(), format)
+    matrix = (result[name][0] if head else result[name]).ravel()
+    if format in WHOLE_NUMBERS:
+        assert found == matrix.tolist()
     else:
-        assert first_digits in written.getvalue().decode()
+        np.testing.assert_allclose(found, matrix, rtol=0, atol=0.5000001e-4)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_stage_is_stored_in_npy_to_the_last_bit(result, name):
+    head = 1 if STAGES[name].per_head else None
+    written = io.BytesIO()
+    FORMATS["npy"].write(View(result, Choice((name,), head)), Options(), written)
+    stored = np.load(io.BytesIO(written.getvalue()))
+    assert stored.shape == SHAPES[name][-2:]
+    np.testing.assert_array_equal(stored, result[name][0] if head else result[name])
 
 
 @pytest.mark.parametrize("name", STAGES)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import io
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 from forms import head_forms, in_the_other_layout
+from places import DATA
 
 from attncli import Problem, compute, load
 from attncli.rendering.data import stages as data
 from attncli.rendering.formats import Options
 from attncli.rendering.views import View, choose
 
-FOLDER = Path(__file__).parent / "data" / "published"
+FOLDER = DATA / "published"
 CASES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
 
 ROOM = {

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from places import DATA
 
 import attncli
 from attncli.language.errors import AttncliError
 
-TORCH = Path(__file__).parent / "data" / "torch"
+TORCH = DATA / "torch"
 CASES = {case["name"]: case for case in json.loads((TORCH / "manifest.json").read_text())["cases"]}
 PLAIN = ("mha_self_unbatched", "mha_cross_kdim_vdim", "mha_cross_kdim_vdim_no_bias_f32")
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from places import DATA
 from torch_adapter import multihead_keys, sdpa_keys, sublayer
 
 from attncli import Problem, compute
 
-FOLDER = Path(__file__).parent / "data" / "torch"
+FOLDER = DATA / "torch"
 CASES = {case["name"]: case for case in json.loads((FOLDER / "manifest.json").read_text("utf-8"))["cases"]}
 TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
 

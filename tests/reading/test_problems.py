@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from places import DATA
 
 import attncli
 from attncli.language.errors import AttncliError
 from attncli.model.keys import KEYS
 from attncli.reading.examples import folder, names
 
-BROKEN = sorted(path for path in (Path(__file__).parent / "data" / "broken").iterdir() if path.suffix != ".txt")
+BROKEN = sorted(path for path in (DATA / "broken").iterdir() if path.suffix != ".txt")
 BASE = "Z: [[1, 0], [0, 1], [1, 1]]\nW_Q: identity\nW_K: identity\nW_V: identity\n"
 
 

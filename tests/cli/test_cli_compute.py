@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from places import CONFIGS
 from running import data, run
 
 import attncli
 from attncli.reading import examples
 from attncli.stages.table import STAGES
 
-CONFIGS = Path(__file__).parents[1] / "configs"
 THREE = CONFIGS / "three-tokens.yaml"
 
 FIRST_SCREEN = """\

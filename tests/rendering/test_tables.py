@@ -1,7 +1,7 @@
 """Tables on the screen: whole pictures at fixed widths, and what must hold at any width.
 
-The pictures are in data/screens/. After a change that is meant, `ATTNCLI_DRAW=1 pytest tests/test_tables.py` draws
-them anew: look at each before it is kept.
+The pictures are in tests/data/screens/. After a change that is meant, `ATTNCLI_DRAW=1 pytest
+tests/rendering/test_tables.py` draws them anew: look at each before it is kept.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import showing
 from hypothesis import given
 from hypothesis import strategies as st
+from places import DATA
 from rich.cells import cell_len
 
 import attncli
@@ -26,7 +26,7 @@ from attncli.rendering.text.labels import plain
 from attncli.rendering.text.numbers import shown
 from attncli.rendering.views import Choice, View
 
-SCREENS = Path(__file__).parent / "data" / "screens"
+SCREENS = DATA / "screens"
 
 EMPTY_ROW = {"Q": [[1], [-2.5], [0]], "K": [[1], [2]], "V": [[3], [1e20]], "mask": {"keep": [[1, 1], [0, 0], [0, 1]]}}
 MARKUP = ["[mask]", "[/CLS]", "[b]", ":smile:", "\x1b[31mred", "a\tb\n"]

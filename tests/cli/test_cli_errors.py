@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from places import DATA
 from running import run
 
 from attncli.cli import app as cli
 
-BROKEN = sorted(file for file in (Path(__file__).parent / "data" / "broken").iterdir() if file.suffix != ".txt")
+BROKEN = sorted(file for file in (DATA / "broken").iterdir() if file.suffix != ".txt")
 STAGES = (
     "The stages are Q, K, V, scores, scaled_scores, capped_scores, masked_scores, weights, outputs, concat, multihead, "
     "contributions."

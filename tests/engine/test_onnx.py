@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx_adapter import output_of, problem_keys
+from places import DATA
 
 from attncli import Problem, compute
 
-FOLDER = Path(__file__).parent / "data" / "onnx"
+FOLDER = DATA / "onnx"
 CASES = {case["name"]: case for case in json.loads((FOLDER / "manifest.json").read_text("utf-8"))["cases"]}
 
 NOT_EXPRESSIBLE: dict[str, str] = {}

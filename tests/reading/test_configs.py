@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
+from places import CONFIGS
 
 from attncli import compute, load
 from attncli.language.notation import unicode
 from attncli.stages.table import STAGES
 
-FOLDER = Path(__file__).parent.parent / "configs"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 INF = math.inf
 
 
 def stages(name):
-    return compute(load(FOLDER / f"{name}.yaml"))
+    return compute(load(CONFIGS / f"{name}.yaml"))
 
 
 def close(actual, expected):
@@ -35,11 +34,11 @@ def test_there_is_one_for_each_variant():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_says_what_it_is_and_whence(name):
-    problem = load(FOLDER / f"{name}.yaml")
+    problem = load(CONFIGS / f"{name}.yaml")
     assert problem.title
     assert problem.source
     assert problem.note
-    assert (FOLDER / f"{name}.yaml").stat().st_size < 2000
+    assert (CONFIGS / f"{name}.yaml").stat().st_size < 2000
     assert compute(problem).notes == ()
 
 
@@ -52,7 +51,7 @@ def test_three_tokens():
 
 
 def test_two_heads():
-    problem = load(FOLDER / "two-heads.yaml")
+    problem = load(CONFIGS / "two-heads.yaml")
     assert (problem.num_heads, problem.d_v, problem.d_k, problem.d_model, problem.n) == (2, 3, 4, 5, 3)
     result, e = stages("two-heads"), math.exp(2)
     same, other = e / (2 * e + 1), 1 / (2 * e + 1)
@@ -92,7 +91,7 @@ def test_decoding_step_is_the_last_row_of_decoder_causal():
 
 
 def test_encoder_decoder():
-    problem = load(FOLDER / "encoder-decoder.yaml")
+    problem = load(CONFIGS / "encoder-decoder.yaml")
     assert (problem.n, problem.m, problem.d_model, problem.d_memory) == (2, 4, 3, 2)
     result = compute(problem)
     close(result["weights"][0], np.array([[4, 2, 2, 1], [2, 1, 4, 2]]) / 9)
@@ -158,7 +157,7 @@ def test_sliding_window():
 
 
 def test_transformer_base():
-    problem = load(FOLDER / "transformer-base.yaml")
+    problem = load(CONFIGS / "transformer-base.yaml")
     assert (problem.d_model, problem.num_heads, problem.d_k, problem.d_v) == (512, 8, 64, 64)
     assert sum(problem.arrays[name].size for name in ("W_Q", "W_K", "W_V", "W_O")) == 4 * 512**2
     result = compute(problem)
