@@ -9,8 +9,7 @@ import pytest
 
 import attncli
 from attncli.rendering.formats import FORMATS
-from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
-from attncli.stages.table import STAGES
+from attncli.stages.names import FORMAT_NAMES
 
 HEAVY = ("numpy", "yaml", "rich", "matplotlib", "sympy", "safetensors", "torch", "pandas")
 
@@ -93,7 +92,6 @@ def test_keys_alone_need_no_yaml():
 
 
 def test_the_names_that_need_no_numpy_are_those_of_the_tables():
-    assert tuple(STAGES) == STAGE_NAMES
     assert tuple(FORMATS) == FORMAT_NAMES
 
 

@@ -5,7 +5,8 @@ import reference
 import screens
 
 from attncli.model.keys import KEYS
-from attncli.stages.names import FORMAT_NAMES, STAGE_NAMES
+from attncli.stages.names import FORMAT_NAMES
+from attncli.stages.table import STAGES
 
 
 def test_the_reference_is_what_the_code_says():
@@ -13,7 +14,7 @@ def test_the_reference_is_what_the_code_says():
     assert reference.written(text) == text, "run: python tests/reference.py"
 
 
-@pytest.mark.parametrize("name", [*KEYS, *FORMAT_NAMES, *STAGE_NAMES])
+@pytest.mark.parametrize("name", [*KEYS, *FORMAT_NAMES, *STAGES])
 def test_every_key_format_and_stage_has_a_row(name):
     assert f"| `{name}` |" in reference.README.read_text(encoding="utf-8")
 

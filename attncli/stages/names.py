@@ -5,21 +5,6 @@
 
 from __future__ import annotations
 
-STAGE_NAMES = (
-    "Q",
-    "K",
-    "V",
-    "scores",
-    "scaled_scores",
-    "capped_scores",
-    "masked_scores",
-    "weights",
-    "outputs",
-    "concat",
-    "multihead",
-    "contributions",
-)
-
 FORMAT_NAMES = (
     "table",
     "json",

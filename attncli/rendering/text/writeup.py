@@ -19,7 +19,8 @@ from attncli.model.problem import WEIGHTS
 from attncli.rendering.text import captions
 from attncli.rendering.text.numbers import kept, shown
 from attncli.rendering.views import hidden_cells
-from attncli.stages.table import STAGES, present
+from attncli.stages.plan import present
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
