@@ -1,6 +1,7 @@
 """Exact numbers as text: as problem files read them (ascii), for the screen (unicode), and for LaTeX.
 
-Takes sympy expressions made of fractions, roots, powers of e, tanh, logarithms and π; imports no sympy itself.
+Takes sympy expressions made of fractions, roots, powers of e, π and functions such as tanh, ln, erf and sin; imports no
+sympy itself.
 """
 
 from __future__ import annotations
@@ -147,7 +148,8 @@ class Latex(Ascii):
         return f"{inner}^{{{self.number(power)}}}"
 
     def function(self, name: str, argument: Any) -> str:
-        return rf"\{name}\left({self.number(argument)}\right)"
+        command = r"\operatorname{erf}" if name == "erf" else rf"\{name}"  # LaTeX knows tanh, ln, sin and cos itself
+        return rf"{command}\left({self.number(argument)}\right)"
 
 
 STYLES = {"ascii": Ascii(), "unicode": Unicode(), "latex": Latex()}

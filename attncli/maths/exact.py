@@ -71,6 +71,19 @@ class Exact:
     def sqrt(self) -> Exact:
         return Exact(sympy.sqrt(self.expr))
 
+    def log(self) -> Exact:
+        """ln; of 0 it is −∞, as NumPy has it."""
+        return Exact(sympy.log(self.expr) if self.expr != 0 else -sympy.oo)
+
+    def erf(self) -> Exact:
+        return Exact(sympy.erf(self.expr))
+
+    def sin(self) -> Exact:
+        return Exact(sympy.sin(self.expr))
+
+    def cos(self) -> Exact:
+        return Exact(sympy.cos(self.expr))
+
     def __add__(self, other: Any) -> Any:
         return _combined(self, other, lambda a, b: a + b)
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from attncli.maths.arrays import IN_CACHE, as_in
+from attncli.maths.arrays import Array as Array
 
 EVERY = slice(None)
 """All rows, or all keys."""
@@ -124,7 +125,7 @@ def scaled_scores(scores: Array, *, d_k: int | None = None, scale: Any = None) -
     array([[1., 2.]])
     """
     assert d_k is not None or scale is not None
-    scaled: Array = scores / np.sqrt(_as(d_k, scores)) if scale is None else scores * _as(scale, scores)
+    scaled: Array = scores / np.sqrt(as_in(d_k, scores)) if scale is None else scores * as_in(scale, scores)
     return scaled
 
 
@@ -136,7 +137,7 @@ def capped_scores(scores: Array, softcap: Any) -> Array:
     >>> capped_scores(np.array([[0.0, 1e9]]), 2.0)
     array([[0., 2.]])
     """
-    cap = _as(softcap, scores)
+    cap = as_in(softcap, scores)
     capped: Array = cap * np.tanh(scores / cap)
     return capped
 
@@ -153,11 +154,7 @@ def masked_scores(scores: Array, allowed: Array | None, bias: Array | None = Non
         scores = scores + bias.astype(scores.dtype, copy=False)
     if allowed is None:
         return scores
-    return np.where(allowed, scores, _as(fill, scores))
-
-
-IN_CACHE = 1 << 16
-"""Numbers that are worked on at a time where each is read and written several times over."""
+    return np.where(allowed, scores, as_in(fill, scores))
 
 
 def softmax(scores: Array, empty: float = 0.0) -> Array:
@@ -184,11 +181,11 @@ def softmax(scores: Array, empty: float = 0.0) -> Array:
             some = slice(first, first + height)
             top = rows[some].max(axis=-1, keepdims=True)
             hidden = np.isneginf(top)
-            powers = np.subtract(rows[some], np.where(hidden, _as(0, scores), top), out=weights[some])
+            powers = np.subtract(rows[some], np.where(hidden, as_in(0, scores), top), out=weights[some])
             np.exp(powers, out=powers)
-            powers /= np.where(hidden, _as(1, scores), powers.sum(axis=-1, keepdims=True))
+            powers /= np.where(hidden, as_in(1, scores), powers.sum(axis=-1, keepdims=True))
             if empty != 0:
-                np.copyto(powers, _as(empty, scores), where=hidden)
+                np.copyto(powers, as_in(empty, scores), where=hidden)
     return weights.reshape(scores.shape)
 
 
@@ -197,7 +194,7 @@ def _exact_softmax(scores: Array, empty: float) -> Array:
     powers = np.exp(scores)
     total = powers.sum(axis=-1, keepdims=True)
     hidden = (total == 0).astype(bool)
-    weights: Array = np.where(hidden, _as(empty, scores), powers / np.where(hidden, _as(1, scores), total))
+    weights: Array = np.where(hidden, as_in(empty, scores), powers / np.where(hidden, as_in(1, scores), total))
     return weights
 
 
@@ -220,7 +217,7 @@ def weighted_values(weights: Array, V: Array) -> Array:
         return times(weights, V)
     with np.errstate(invalid="ignore", over="ignore"):
         terms = weights[..., :, :, None] * V[..., None, :, :]
-    selected: Array = np.where(weights[..., :, :, None] == 0, _as(0, V), terms).sum(axis=-2)
+    selected: Array = np.where(weights[..., :, :, None] == 0, as_in(0, V), terms).sum(axis=-2)
     return selected
 
 
@@ -252,7 +249,7 @@ def attend(
     outputs, total = np.zeros((len(Q), V.shape[1]), Q.dtype), np.zeros((len(Q), 1), Q.dtype)
     top = None if fill is None and _is_tame(Q, longest_key) else np.full((len(Q), 1), -np.inf, Q.dtype)
     power, unit = (np.exp2, np.log2(np.e)) if top is None and _exp2_is_faster() else (np.exp, 1.0)
-    Q = Q * _as(unit if softcap is None else 1 / softcap, Q)
+    Q = Q * as_in(unit if softcap is None else 1 / softcap, Q)
     room = np.empty(len(Q) * KEYS, Q.dtype) if room is None else room
     ones, part = np.ones((KEYS, 1), Q.dtype), np.empty_like(outputs)
     for first in range(0, len(K), KEYS):
@@ -264,11 +261,11 @@ def attend(
         scores = np.matmul(Q, K[keys].T, out=room[: len(Q) * width].reshape(len(Q), width))
         if softcap is not None:
             np.tanh(scores, out=scores)
-            scores *= _as(softcap * unit, scores)
+            scores *= as_in(softcap * unit, scores)
         _mask_in_place(scores, allowed, bias, fill)
         if top is not None:
             before, top = top, np.maximum(top, scores.max(axis=-1, keepdims=True))
-            shift = np.where(np.isneginf(top), _as(0, scores), top)
+            shift = np.where(np.isneginf(top), as_in(0, scores), top)
             scores -= shift
             shrunk = np.exp(before - shift)
             outputs *= shrunk
@@ -277,7 +274,7 @@ def attend(
         outputs += np.matmul(scores, V[keys], out=part)
         total += scores @ ones[:width]
     empty = total[:, 0] == 0
-    outputs /= np.where(empty[:, None], _as(1, outputs), total)
+    outputs /= np.where(empty[:, None], as_in(1, outputs), total)
     return outputs, empty
 
 
@@ -286,7 +283,7 @@ def _mask_in_place(scores: Array, allowed: Array | None, bias: Array | None, fil
     if bias is not None:
         scores += bias.astype(scores.dtype, copy=False)
     if allowed is not None and not allowed.all():
-        np.copyto(scores, _as(-np.inf if fill is None else fill, scores), where=~allowed)
+        np.copyto(scores, as_in(-np.inf if fill is None else fill, scores), where=~allowed)
 
 
 def _is_tame(Q: Array, longest_key: float) -> bool:
@@ -360,8 +357,3 @@ def entropy(weights: Array, axis: int = -1) -> Array:
     """
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return np.asarray(-(weights * logs).sum(axis=axis)) + 0.0
-
-
-def _as(number: Any, like: Array) -> Any:
-    """A number in the dtype of an array, so that float32 and float16 stay what they are, and exact numbers exact."""
-    return like.flat[0].of(number) if like.dtype == object else like.dtype.type(number)
