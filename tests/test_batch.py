@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attncli import AttncliError, Problem, compute
-from attncli.stages.plan import present
+from attncli.stages.table import present
 
 RNG = np.random.default_rng(7)
 B, N, M, D, E, H, DK, DV = 2, 3, 5, 7, 11, 13, 17, 19  # all different, so that no axis fits another's place by luck

@@ -9,7 +9,7 @@ import pytest
 
 from attncli import Problem, compute
 from attncli.maths.ops import softmax
-from attncli.stages.plan import present
+from attncli.stages.table import present
 
 LAYER = {
     "Z": [[1, 2], [3, 4], [5, 6]], "num_heads": 2, "W_Q": np.ones((2, 6)), "W_K": np.ones((2, 6)) / 7,

@@ -14,8 +14,7 @@ from attncli import Problem, compute, load
 from attncli.explaining.explain import explain
 from attncli.maths.cell import Cell
 from attncli.reading.examples import names
-from attncli.stages.plan import present
-from attncli.stages.table import STAGES
+from attncli.stages.table import STAGES, present
 
 ROOM = {"float32": 1e-6, "float16": 5e-3}
 HUGE = ("transformer-base", "variance")

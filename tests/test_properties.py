@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attncli import Problem, compute
-from attncli.stages.plan import present
+from attncli.stages.table import present
 
 N, M, D, E, DK, DV, DA = 3, 5, 7, 11, 13, 2, 17
 

@@ -18,8 +18,7 @@ from attncli.model.sizes import SCORE_LIKE, STARTS
 from attncli.rendering.formats import FORMATS, Options
 from attncli.rendering.text import captions
 from attncli.rendering.views import Choice, View
-from attncli.stages.plan import present
-from attncli.stages.table import SCORES, STAGES
+from attncli.stages.table import SCORES, STAGES, present
 
 DRAW = np.random.default_rng(40).normal
 WHOLE = {

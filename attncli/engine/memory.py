@@ -7,8 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from attncli.language.errors import AttncliError
-from attncli.stages.plan import is_present
-from attncli.stages.table import STAGES
+from attncli.stages.table import STAGES, is_present
 
 if TYPE_CHECKING:
     from attncli.stages.inputs import LayerInputs

@@ -17,8 +17,8 @@ from attncli.language.errors import AttncliError
 from attncli.maths.cell import At, Cell
 from attncli.maths.derivation import Derivation, Value, node, number
 from attncli.model.cells import Spot, parse, shown, shown_range, stage_of
-from attncli.stages.plan import is_present, plan
-from attncli.stages.table import STAGES
+from attncli.stages.plan import plan
+from attncli.stages.table import STAGES, is_present
 
 if TYPE_CHECKING:
     from attncli.engine.compute import Result

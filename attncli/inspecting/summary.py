@@ -18,8 +18,7 @@ from attncli.engine.memory import refuse_beyond_memory
 from attncli.inspecting import invariants, ledger, resemblance, spread
 from attncli.language.errors import AttncliError
 from attncli.model.mask_words import in_words
-from attncli.stages.plan import is_present
-from attncli.stages.table import STAGES
+from attncli.stages.table import STAGES, is_present
 from attncli.stages.wanted import wanted_stages
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from attncli.language.errors import AttncliError
 from attncli.maths.exact import Exact, parsed
 from attncli.model.keys import KEYS
 from attncli.model.problem import Problem
-from attncli.stages.plan import present
-from attncli.stages.table import STAGES
+from attncli.stages.table import STAGES, present
 
 if TYPE_CHECKING:
     from attncli.language.written import Written

@@ -73,8 +73,6 @@ class Stage:
 
     def formula_for(self, x: LayerInputs) -> str:
         """The formula as this problem has it: its biases, its memory, its score, its layout."""
-        from attncli.stages.plan import needed
-
         return "given" if self.name in x.given else _plain(self.right.formula(x, needed(x, self.name) or ()), x)
 
     def shape(self, x: LayerInputs) -> tuple[int, ...]:
@@ -162,3 +160,44 @@ _ROWS = (
 )  # fmt: skip
 
 STAGES: dict[str, Stage] = {stage.name: stage for stage in _ROWS}
+
+
+def is_present(x: LayerInputs, name: str) -> bool:
+    """Whether a problem has a stage: it is given, or everything that it needs is there."""
+    if name in x.given:
+        return True
+    if _is_before_given(x, name):
+        return False
+    return not STAGES[name].absent(x) and needed(x, name) is not None
+
+
+def _is_before_given(x: LayerInputs, name: str) -> bool:
+    """Whether a later score stage is given in place of this one."""
+    chain = [stage.name for stage in STAGES.values() if stage.is_score_like]
+    return name in chain and any(later in x.given for later in chain[chain.index(name) + 1 :])
+
+
+def needed(x: LayerInputs, name: str) -> tuple[str, ...] | None:
+    """The stages that one is made of in this problem, or None where one of them is absent."""
+    found = []
+    for need in STAGES[name].needs:
+        options = (need,) if isinstance(need, str) else need
+        chosen = next((option for option in options if is_present(x, option)), None)
+        if chosen is None:
+            return None
+        found.append(chosen)
+    return tuple(found)
+
+
+def present(x: LayerInputs) -> list[Stage]:
+    """The stages that a problem has, in order, those on request included."""
+    return [stage for stage in STAGES.values() if is_present(x, stage.name)]
+
+
+def why_absent(x: LayerInputs, stage: Stage) -> str:
+    """Why a problem doesn't have a stage, in words."""
+    reason = stage.absent(x)
+    if reason and reason != UNMADE:
+        return reason
+    given = [name for name in x.given if STAGES[name].needs]
+    return f"it starts at {given[0]}" if given else UNMADE

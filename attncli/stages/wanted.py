@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from attncli.language.errors import AttncliError
-from attncli.stages.plan import is_present, present, why_absent
-from attncli.stages.table import STAGES
+from attncli.stages.table import STAGES, is_present, present, why_absent
 
 if TYPE_CHECKING:
     from attncli.stages.inputs import LayerInputs

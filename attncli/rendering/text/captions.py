@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from attncli.language import notation
 from attncli.rendering.text.numbers import shown
-from attncli.stages.plan import is_present
-from attncli.stages.table import Stage
+from attncli.stages.table import Stage, is_present
 
 if TYPE_CHECKING:
     from attncli.model.problem import Problem

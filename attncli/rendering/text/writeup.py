@@ -19,8 +19,7 @@ from attncli.model.problem import WEIGHTS
 from attncli.rendering.text import captions
 from attncli.rendering.text.numbers import kept, shown
 from attncli.rendering.views import hidden_cells
-from attncli.stages.plan import present
-from attncli.stages.table import STAGES
+from attncli.stages.table import STAGES, present
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
