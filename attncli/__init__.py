@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attncli.language.hooks import VIEWS
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ _HOMES = {
     "read_sheet": "attncli.reading.sheets",
 }
 """Where each thing that the package offers is defined."""
+
+VIEWS["Result"] = "attncli.rendering.documents.notebook"
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attncli.language.errors import AttncliError
-from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence, decode, parse
+from attncli.reading.documents import decode, parse
+from attncli.reading.nodes import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
 
 
 def plain(node: Node | None) -> Any:

@@ -10,8 +10,8 @@ import pytest
 import attncli
 from attncli.language.errors import AttncliError
 from attncli.reading import documents, matrices
-from attncli.reading.documents import Document, Mapping
-from attncli.reading.matrices import Matrix, Wanted
+from attncli.reading.lists import Matrix, Wanted
+from attncli.reading.nodes import Document, Mapping
 
 
 def read(text: str, key: str = "W", **wanted: bool) -> Matrix:

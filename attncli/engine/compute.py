@@ -11,6 +11,7 @@ import numpy as np
 from attncli.engine.evaluate import evaluated
 from attncli.engine.memory import is_beyond_memory, refuse_beyond_memory
 from attncli.language.errors import AttncliError
+from attncli.language.hooks import view_of
 from attncli.stages.plan import plan
 from attncli.stages.table import STAGES
 from attncli.stages.wanted import wanted_stages
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from attncli.maths.mask import Mask
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
-    from attncli.rendering.documents.notebook import Tables
     from attncli.stages.inputs import LayerInputs
     from attncli.stages.plan import Plan
 
@@ -53,15 +53,11 @@ class Result(Mapping[str, "Array"]):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the stages as tables."""
-        from attncli.rendering.documents.notebook import page
+        return str(view_of(self).page(self))
 
-        return page(self)
-
-    def __rich__(self) -> Tables:
+    def __rich__(self) -> object:
         """What rich prints: the tables of the screen."""
-        from attncli.rendering.documents.notebook import Tables
-
-        return Tables(self)
+        return view_of(self).Tables(self)
 
 
 def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Progress | None = None) -> Result:

@@ -6,7 +6,7 @@ import re
 
 from attncli.language.errors import AttncliError, Place
 from attncli.reading import documents, files
-from attncli.reading.documents import Document, Mapping, Node, Numbers, Opened, Scalar, Sequence
+from attncli.reading.nodes import Document, Mapping, Node, Numbers, Opened, Scalar, Sequence
 
 NAME = "KEY=VALUE"
 TEXT_KEYS = ("title", "source", "note")

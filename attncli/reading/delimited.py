@@ -13,7 +13,7 @@ from attncli.language import literals
 from attncli.language.errors import AttncliError, Place
 from attncli.language.written import Texts
 from attncli.maths.ops import Array
-from attncli.reading.documents import Document
+from attncli.reading.nodes import Document
 
 MAX_CELLS = 3_000_000
 BLANKS = ("", "?", "~", "null")

@@ -13,7 +13,7 @@ from attncli.language.errors import AttncliError, Place
 from attncli.maths.ops import Array
 from attncli.reading import arrays, documents, paths
 from attncli.reading.arrays import Archive, Npz, Safetensors
-from attncli.reading.documents import Document, Node
+from attncli.reading.nodes import Document, Node
 
 MAX_TEXT = 64 * 2**20
 """Bytes of a text file."""

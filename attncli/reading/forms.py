@@ -9,16 +9,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attncli.language.written import Texts, Written
-from attncli.reading import matrices, paths
-from attncli.reading.documents import Mapping, Numbers, Opened, Scalar, Sequence
-from attncli.reading.matrices import IDENTITY, Matrix, Shape, Wanted, flag, from_file, leaves, nearest, word
+from attncli.reading import paths
+from attncli.reading.contents import from_content, from_file
+from attncli.reading.lists import Matrix, Shape, Wanted
+from attncli.reading.nodes import Mapping, Node, Numbers, Opened, Scalar, Sequence
+from attncli.reading.values import flag, leaves, nearest, word
+
+IDENTITY = "identity"
 
 MAX_MADE = 10_000_000
 """Numbers in a matrix that a few words make."""
 
 
-def read(node: Mapping, wanted: Wanted) -> Matrix:
-    """The matrix of a mapping, by the one of its keys that names a form."""
+Reader = Callable[[Node, Wanted], Matrix]
+"""What reads a matrix that stands inside another, {product: [A, B]}: in whatever way it is written."""
+
+
+def read(node: Mapping, wanted: Wanted, inner: Reader) -> Matrix:
+    """The matrix of a mapping, by the one of its keys that names a form; ``inner`` reads those inside it."""
     names = [name for name in FORMS if name in node.items]
     known = ", ".join(f"{{{name}: ...}}" for name in FORMS)
     if len(names) != 1:
@@ -35,13 +43,13 @@ def read(node: Mapping, wanted: Wanted) -> Matrix:
                 f"{{{names[0]}: ...}} takes {', '.join(form.options) or 'no options'}.",
             )
             raise node.keys[name].error(f"{wanted.key}: unknown option {name!r}", hint=hint, key=wanted.key)
-    return form.read(node, wanted)
+    return form.read(node, wanted, inner)
 
 
 class Form(NamedTuple):
     """A way to write a matrix as a mapping: what reads it, and which further keys it takes."""
 
-    read: Callable[[Mapping, Wanted], Matrix]
+    read: Callable[[Mapping, Wanted, Reader], Matrix]
     options: tuple[str, ...] = ()
 
 
@@ -59,17 +67,17 @@ def _made(node: Mapping, name: str, key: str) -> Shape:
     return sizes
 
 
-def _filled(name: str, fill: float) -> Callable[[Mapping, Wanted], Matrix]:
-    return lambda node, wanted: Matrix(np.full(_made(node, name, wanted.key), fill))
+def _filled(name: str, fill: float) -> Callable[[Mapping, Wanted, Reader], Matrix]:
+    return lambda node, wanted, _: Matrix(np.full(_made(node, name, wanted.key), fill))
 
 
-def _identity(node: Mapping, wanted: Wanted) -> Matrix:
+def _identity(node: Mapping, wanted: Wanted, _: Reader) -> Matrix:
     sizes = _made(node, IDENTITY, wanted.key)
     return Matrix(np.eye(sizes[0], sizes[-1]))
 
 
-def _diagonal(node: Mapping, wanted: Wanted) -> Matrix:
-    entries = matrices.read(node.items["diag"], wanted)
+def _diagonal(node: Mapping, wanted: Wanted, inner: Reader) -> Matrix:
+    entries = inner(node.items["diag"], wanted)
     if entries.array is None or entries.array.ndim != 1 or entries.array.size**2 > MAX_MADE:
         raise node.items["diag"].error(f"{wanted.key}: {{diag: [2, 3]}} takes one list of numbers", key=wanted.key)
     written = entries.written
@@ -84,7 +92,7 @@ def _diagonal(node: Mapping, wanted: Wanted) -> Matrix:
     return Matrix(np.diag(entries.array), Written(texts, place=node.place()) if written else None)
 
 
-def _normal(node: Mapping, wanted: Wanted) -> Matrix:
+def _normal(node: Mapping, wanted: Wanted, _: Reader) -> Matrix:
     seed = node.items.get("seed")
     if not isinstance(seed, Scalar) or not re.fullmatch(r"[0-9]{1,18}", seed.text):
         hint = "The same seed gives the same numbers again: {normal: [3, 2], seed: 0}."
@@ -96,14 +104,12 @@ def _normal(node: Mapping, wanted: Wanted) -> Matrix:
     return Matrix(np.random.default_rng(int(seed.text)).normal(size=_made(node, "normal", wanted.key)))
 
 
-def _product(node: Mapping, wanted: Wanted) -> Matrix:
+def _product(node: Mapping, wanted: Wanted, inner: Reader) -> Matrix:
     value = node.items["product"]
     value = value.spelled_out() if isinstance(value, Numbers) else value
     if not isinstance(value, Sequence) or len(value.items) != 2:
         raise value.error(f"{wanted.key}: {{product: [A, B]}} takes two matrices", key=wanted.key)
-    pair = [
-        matrices.read(item, wanted._replace(key=f"{wanted.key}.product.{i}")) for i, item in enumerate(value.items, 1)
-    ]
+    pair = [inner(item, wanted._replace(key=f"{wanted.key}.product.{i}")) for i, item in enumerate(value.items, 1)]
     first, second = (factor.array for factor in pair)
     if first is None or second is None:
         raise value.error(f"{wanted.key}: identity has no size here", hint="Write {identity: 2}.", key=wanted.key)
@@ -122,14 +128,14 @@ def _whole_file(node: Mapping, wanted: Wanted) -> Matrix:
     value = node.items["file"]
     key = word(node.items["key"], wanted.key) if "key" in node.items else None
     if isinstance(value, Opened):
-        return matrices.from_content(value.content, value.label, key, value, wanted)
+        return from_content(value.content, value.label, key, value, wanted)
     if not isinstance(value, Scalar):
         raise value.error(f"{wanted.key}: {{file: F}} takes a file's name", key=wanted.key)
     name, member = paths.split(value.text) or (value.text, None)
     return from_file(value, name, member if key is None else key, wanted)
 
 
-def _file(node: Mapping, wanted: Wanted) -> Matrix:
+def _file(node: Mapping, wanted: Wanted, _: Reader) -> Matrix:
     matrix = _whole_file(node, wanted)
     array, change = matrix.array, _Change(node, wanted.key)
     assert array is not None

@@ -15,9 +15,9 @@ import numpy as np
 
 from attncli.language.errors import AttncliError
 from attncli.maths.ops import Array
-from attncli.reading import files, matrices
+from attncli.reading import files, values
 from attncli.reading.arrays import Archive
-from attncli.reading.documents import Mapping, Node, Scalar
+from attncli.reading.nodes import Mapping, Node, Scalar
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Tensors:
 
 
 def _no_tensor(archive: Archive, file: str, name: str) -> AttncliError:
-    hints = list(matrices.nearest(name, list(archive)))
+    hints = list(values.nearest(name, list(archive)))
     layers = sorted({int(found[1]) for key in archive if (found := re.search(r"\b(?:h|layers?)\.(\d+)\.", key))})
     if layers:
         hints.append(f"It has layers {layers[0]} to {layers[-1]}.")
@@ -157,7 +157,7 @@ def read(node: Node, root: Mapping) -> Filled:
     names = [name for name in node.items if name in FRAMEWORKS]
     stray = [name for name in node.items if name not in FRAMEWORKS and name not in _OPTIONS]
     if stray:
-        hint = (*matrices.nearest(stray[0], [*FRAMEWORKS, *_OPTIONS]), _known())
+        hint = (*values.nearest(stray[0], [*FRAMEWORKS, *_OPTIONS]), _known())
         raise node.keys[stray[0]].error(f"from: unknown option {stray[0]!r}", hint=hint, key="from")
     if len(names) != 1:
         raise node.error("from names one framework and its file", hint=_known(), key="from")
@@ -173,7 +173,7 @@ def _known() -> str:
 
 def _read(node: Mapping, name: str, root: Mapping) -> Filled:
     framework, value = FRAMEWORKS[name], node.items[name]
-    file = matrices.word(value, "from")
+    file = values.word(value, "from")
     archive = files.load(files.find(file, value), file)
     if not isinstance(archive, Archive):
         raise AttncliError(f"{file} holds no named tensors", hint="A layer is read from .safetensors or .npz.")
@@ -193,7 +193,7 @@ def _read(node: Mapping, name: str, root: Mapping) -> Filled:
 
 def _prefix(node: Mapping, framework: Framework, archive: Archive, layer: str) -> str:
     if "prefix" in node.items:
-        return matrices.word(node.items["prefix"], "prefix")
+        return values.word(node.items["prefix"], "prefix")
     there = (prefix for prefix in framework.prefixes if prefix + layer + framework.probe in archive)
     return next(there, framework.prefixes[-1] if _starts(archive, framework.prefixes[-1]) else "")
 
@@ -203,7 +203,7 @@ def _starts(archive: Archive, prefix: str) -> bool:
 
 
 def _count(node: Node, key: str, least: int) -> int:
-    number = matrices.number(node, key)
+    number = values.number(node, key)
     if not isinstance(number, int) or number < least:
         raise node.error(f"{key} is a whole number from {least} on")
     return number

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attncli.reading.documents import Node
+from attncli.reading.nodes import Node
 
 
 class Identity:

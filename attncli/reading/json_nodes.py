@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from attncli.language.errors import AttncliError
-from attncli.reading.documents import MAX_DEPTH, Count, Document, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.lifting import Lifted
+from attncli.reading.limits import MAX_DEPTH, Count
+from attncli.reading.nodes import Document, Mapping, Node, Numbers, Scalar, Sequence
 
 _TOKEN = re.compile(r'[ \t\n]*+(?:([\[\]{},:])|("(?:[^"\\\n]|\\.)*+")|([-+\w.]++))')
 

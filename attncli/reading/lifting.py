@@ -16,10 +16,8 @@ import numpy as np
 from attncli.language import literals
 from attncli.language.errors import AttncliError
 from attncli.maths.ops import Array
-from attncli.reading.documents import Document, Node, TooLargeError
-
-NUMBER = re.compile(rf'(?:- )?("?([-+]?(?:{literals.DECIMAL}|\.?(?:inf|nan|NaN)))"?)')
-"""A number of a lifted list, perhaps after the dash of its line; group 1 has its quotes, group 2 has none."""
+from attncli.reading.limits import TooLargeError
+from attncli.reading.nodes import Document, Node
 
 _ROW = re.compile(r"\[(?!\])[-+0-9.eE, \t\n\"infaN]*+\]")
 _INF = float("inf")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from attncli.reading import forms, matrices
-from attncli.reading.documents import Mapping, Node, Numbers, Scalar, Sequence
-from attncli.reading.matrices import Wanted
+from attncli.reading import forms, matrices, values
+from attncli.reading.lists import Wanted
+from attncli.reading.nodes import Mapping, Node, Numbers, Scalar, Sequence
 
 _OF_MATRICES = ("keep", "block", "add")
 _OF_NUMBERS = ("lengths", "window", "offset")
@@ -50,7 +50,7 @@ def _part(name: str, node: Node, key: str) -> Any:
 def _numbers(node: Node, key: str) -> Any:
     """A number, or a list of them; null in a window is no bound."""
     if isinstance(node, Scalar):
-        return None if node.is_null else matrices.number(node, key)
+        return None if node.is_null else values.number(node, key)
     if isinstance(node, Numbers):
         node = node.spelled_out()
     if isinstance(node, Sequence):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -12,18 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from attncli.language.errors import AttncliError, AttncliErrors, Collector, Place
+from attncli.language.errors import AttncliError, Collector, Place
 from attncli.language.written import Written
 from attncli.model.keys import HEAD_KEYS, KEYS, unknown_key
 from attncli.model.problem import Problem
-from attncli.reading import assignments, documents, files, identities, masks, matrices
+from attncli.reading import assignments, documents, files, identities, masks, matrices, values
 from attncli.reading.arrays import Archive, Npz
 from attncli.reading.assignments import StandardInput
-from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
-from attncli.reading.matrices import Matrix, Wanted
-
-MOST_ERRORS = 20
-"""How many mistakes of one run are told; the rest are counted."""
+from attncli.reading.lists import Matrix, Wanted
+from attncli.reading.mistakes import MOST_ERRORS, raise_some
+from attncli.reading.nodes import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
 
 _FINITE = ("Z", "memory", "memory_V", "v", "b")
 
@@ -130,33 +127,6 @@ def problem_of(reading: Reading) -> Problem:
         reading.add_mistakes_beyond()
     raise_some(reading.errors, lambda key: find(root, key), root.document.name, reading.counted_only)
     raise AssertionError("there was a mistake")
-
-
-def raise_some(
-    errors: Collector, place: Callable[[str], Place | None], file: str | None = None, counted_only: int = 0
-) -> None:
-    """Raise the first mistakes, each with its place, or else the file, and say how many more there are."""
-    told = [*errors][:MOST_ERRORS]
-    found = sorted((_located(error, place, file) for error in told), key=_line)
-    more = len(errors) - len(told) + counted_only
-    if more:
-        found.append(AttncliError(f"and {more} more mistake{'s' if more > 1 else ''}"))
-    if len(found) > 1:
-        raise AttncliErrors(found)
-    if found:
-        raise found[0]
-
-
-def _located(error: AttncliError, place: Callable[[str], Place | None], file: str | None) -> AttncliError:
-    found = error.located(place)
-    if found.where is not None or file is None:
-        return found
-    return AttncliError(found.what, hint=found.hint, key=found.key, where=Place(file))
-
-
-def _line(error: AttncliError) -> float:
-    line = error.where.line if error.where else None
-    return math.inf if line is None else line
 
 
 def find(root: Mapping, key: str) -> Place | None:
@@ -362,18 +332,18 @@ def _labels(node: Sequence, key: str) -> Iterator[str]:
 def rounding(node: Node, key: str) -> Any:
     """``round: 2``, or ``round: {weights: 2}`` for some stages alone."""
     if not isinstance(node, Mapping):
-        return matrices.number(node, key)
+        return values.number(node, key)
     if not node.items:
         raise node.error(f"{key} names no stage", hint="Write round: 2, or round: {weights: 2}.", key=key)
-    return {name: matrices.number(value, f"{key}.{name}") for name, value in node.items.items()}
+    return {name: values.number(value, f"{key}.{name}") for name, value in node.items.items()}
 
 
 _SIMPLE: dict[str, Callable[[Node, str], Any]] = {
-    "text": matrices.word,
+    "text": values.word,
     "labels": labels,
-    "number": matrices.number,
+    "number": values.number,
     "round": rounding,
-    "count": matrices.number,
-    "flag": matrices.flag,
-    "choice": matrices.word,
+    "count": values.number,
+    "flag": values.flag,
+    "choice": values.word,
 }

@@ -17,8 +17,9 @@ from attncli.maths.ops import Array
 from attncli.model.sheet import AnswerSheet, SheetStage, of_array, unreadable
 from attncli.reading import delimited, documents, files, forms, matrices
 from attncli.reading.arrays import Archive
-from attncli.reading.documents import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
-from attncli.reading.matrices import Matrix, Wanted
+from attncli.reading.lists import Matrix, Wanted
+from attncli.reading.mistakes import raise_some
+from attncli.reading.nodes import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.stages.table import STAGES
 
 ABOUT = ("title", "source", "note", "name", "student")
@@ -120,10 +121,7 @@ def of_node(node: Node, name: str) -> AnswerSheet:
                 stages[stage] = stage_of(value, stage)
         elif stage not in ABOUT:
             errors.add(unknown_stage(stage, node.keys[stage].place()))
-    if errors:
-        from attncli.reading.problems import raise_some
-
-        raise_some(errors, lambda _: None)
+    raise_some(errors, lambda _: None)
     return AnswerSheet(stages, name)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import yaml
 
 from attncli.language.errors import AttncliError, Place
-from attncli.reading.documents import MAX_DEPTH, MAX_NODES, Count, Document, Mapping, Node, Numbers, Scalar, Sequence
 from attncli.reading.lifting import Lifted
+from attncli.reading.limits import MAX_DEPTH, MAX_NODES, Count
+from attncli.reading.nodes import Document, Mapping, Node, Numbers, Scalar, Sequence
 
 _C_LOADER = getattr(yaml, "CSafeLoader", None)
 _HARMLESS_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("float", "int", "str", "seq", "map", "bool", "null")} | {"!"}
