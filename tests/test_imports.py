@@ -8,8 +8,6 @@ import sys
 import pytest
 
 import attncli
-from attncli.stages.names import STAGE_NAMES
-from attncli.stages.table import STAGES
 
 HEAVY = ("numpy", "yaml", "rich", "matplotlib", "sympy", "safetensors", "torch", "pandas")
 
@@ -89,10 +87,6 @@ def test_a_problem_in_yaml_needs_nothing_of_other_texts():
 def test_keys_alone_need_no_yaml():
     found = run_of("compute", "Q=1;2", "K=1;2", "V=1;2", "-f", "json")
     assert "rich" not in found
-
-
-def test_the_names_that_need_no_numpy_are_those_of_the_table():
-    assert tuple(STAGES) == STAGE_NAMES
 
 
 def test_what_the_package_offers_is_the_same_whatever_is_imported_first():

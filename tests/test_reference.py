@@ -6,7 +6,7 @@ import screens
 
 from attncli.model.keys import KEYS
 from attncli.rendering.formats import FORMATS
-from attncli.stages.names import STAGE_NAMES
+from attncli.stages.table import STAGES
 
 
 def test_the_reference_is_what_the_code_says():
@@ -14,7 +14,7 @@ def test_the_reference_is_what_the_code_says():
     assert reference.written(text) == text, "run: python tests/reference.py"
 
 
-@pytest.mark.parametrize("name", [*KEYS, *FORMATS, *STAGE_NAMES])
+@pytest.mark.parametrize("name", [*KEYS, *FORMATS, *STAGES])
 def test_every_key_format_and_stage_has_a_row(name):
     assert f"| `{name}` |" in reference.README.read_text(encoding="utf-8")
 

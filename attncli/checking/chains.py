@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attncli.checking.mistakes.base import NOT_HERE, Changes
-from attncli.engine.compute import made
-from attncli.maths import ops
-from attncli.stages.table import STAGES, needed, present, with_cache
+from attncli.engine.evaluate import evaluate, finish
+from attncli.engine.evaluate import stage as evaluate_stage
+from attncli.stages.plan import plan
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
@@ -38,11 +38,10 @@ class Key:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.order = [stage.name for stage in present(problem)]
-        self.needs = {name: () if name in problem.given else needed(problem, name) or () for name in self.order}
-        self.right: Values = {}
-        for name in self.order:
-            self.right[name] = made(problem, name, self.right)
+        self.plan = plan(problem)
+        self.order = [*self.plan.steps]
+        self.needs = {name: step.needs for name, step in self.plan.steps.items()}
+        self.right: Values = evaluate(self.plan)
         eps = float(np.finfo(problem.dtype).eps) if problem.dtype.kind == "f" else 0.0
         self.eps = max(1e-12, 16 * eps)
         """The noise of the arithmetic, relative to a matrix's largest number."""
@@ -120,7 +119,7 @@ class Key:
         if all(passed[need] is base.passed.get(need) for need in needs):
             return base.made.get(name)
         try:
-            return made(self.problem, name, passed)
+            return evaluate_stage(self.plan.steps[name], passed)
         except NOT_HERE:
             return None
 
@@ -128,18 +127,9 @@ class Key:
         """A stage by a wrong formula."""
         try:
             array = changes[name](self.problem, passed)
-            if array is None:
-                return None
-            if name in ("K", "V"):
-                array = with_cache(self.problem, name, array)
-            own = array.shape[-3:] if STAGES[name].per_head else array.shape[-2:]
-            array = np.broadcast_to(array, (*self.problem.batch, *own))
+            return None if array is None else finish(self.plan.steps[name], array)
         except NOT_HERE:
             return None
-        decimals = self.problem.decimals(name)
-        if decimals is not None:
-            array = ops.rounded(array, decimals, self.problem.rounding)
-        return array
 
 
 def largest(array: Array) -> float:

@@ -10,7 +10,7 @@ from attncli.checking.check import Checker, Report
 from attncli.checking.verdicts import CARRIED, CORRECT, MISSING
 from attncli.language.errors import AttncliError
 from attncli.model.sheet import AnswerSheet
-from attncli.stages.names import STAGE_NAMES
+from attncli.stages.table import STAGES
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ def points_of(texts: Iterable[str]) -> dict[str, float]:
             raise AttncliError(
                 f"--points takes stage=number, and here is {part!r}", hint="Such as weights=2,outputs=3."
             )
-        if stage not in STAGE_NAMES:
-            raise AttncliError(f"--points: {stage!r} is no stage", hint=f"The stages are {', '.join(STAGE_NAMES)}.")
+        if stage not in STAGES:
+            raise AttncliError(f"--points: {stage!r} is no stage", hint=f"The stages are {', '.join(STAGES)}.")
         try:
             value = float(number)
         except ValueError:

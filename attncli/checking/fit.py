@@ -11,8 +11,7 @@ from attncli.checking.chains import Key
 from attncli.checking.precision import Answer, Rule
 from attncli.language.errors import AttncliError
 from attncli.model.sheet import AnswerSheet, SheetStage
-from attncli.stages.table import STAGES
-from attncli.stages.wanted import why_absent
+from attncli.stages.table import STAGES, why_absent
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array

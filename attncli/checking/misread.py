@@ -16,7 +16,6 @@ from attncli.checking.chains import Key
 from attncli.checking.mistakes.base import Changes, Variant, Wrong, projected
 from attncli.checking.precision import BINARY, EXACT, Answer
 from attncli.maths import ops
-from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
@@ -60,7 +59,7 @@ def _is_in_one_line(differs: Array) -> bool:
 
 
 def _bounds(key: Key, role: str, answers: Mapping[str, Answer], cut: bool) -> _Bounds | None:
-    source_name, weight_name, _ = projection_names(key.problem, role)
+    source_name, weight_name, _ = key.problem.projection(role)
     source, weight = getattr(key.problem, source_name), getattr(key.problem, weight_name)
     if role not in answers or source is None or weight is None or role in key.problem.given:
         return None
@@ -124,8 +123,8 @@ def _of_weight(problem: Problem, role: str, own: _Bounds) -> Iterator[Variant]:
 
 
 def _of_source(problem: Problem, role: str, bounds: Mapping[str, _Bounds]) -> Iterator[Variant]:
-    own, name = bounds[role], projection_names(problem, role)[0]
-    sharing = [other for other in ROLES if projection_names(problem, other)[0] == name]
+    own, name = bounds[role], problem.projection(role)[0]
+    sharing = [other for other in ROLES if problem.projection(other)[0] == name]
     if own.bad.any(axis=1).sum() != 1 or not _is_evidence(bounds[other] for other in sharing if other in bounds):
         return
     row = int(np.argmax(own.bad.any(axis=1)))

@@ -11,7 +11,7 @@ import numpy as np
 from attncli.checking.chains import Key, Values
 from attncli.checking.mistakes.base import NOT_HERE
 from attncli.checking.precision import Answer
-from attncli.stages.table import STAGES
+from attncli.engine.evaluate import stage as evaluate_stage
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array
@@ -197,7 +197,7 @@ class Judge:
         try:
             for stage in self.key.order[: self.key.order.index(name) + 1]:
                 if stage in hidden:
-                    values[stage] = STAGES[stage].compute(self.key.problem, values)
+                    values[stage] = evaluate_stage(self.key.plan.steps[stage], values)
                 else:
                     values[stage] = self._shaken(stage, random) if stage in shown else self.follows[stage]
         except NOT_HERE:

@@ -8,7 +8,7 @@ import typer
 
 from attncli.cli.words import OutputFile, Rounding, complete_list, load_words, prepared, split_commas, split_words
 from attncli.language.errors import AttncliError
-from attncli.stages.names import STAGE_NAMES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.checking.check import Checker
@@ -47,7 +47,7 @@ Examples:
 
 
 def _stages(incomplete: str) -> list[str]:
-    return [name for name in (*STAGE_NAMES, "all") if name.startswith(incomplete)]
+    return [name for name in (*STAGES, "all") if name.startswith(incomplete)]
 
 
 def _formats() -> list[tuple[str, str]]:

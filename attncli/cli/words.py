@@ -12,7 +12,7 @@ import typer
 
 from attncli.language.errors import AttncliError
 from attncli.rendering.formats import FORMATS
-from attncli.stages.names import STAGE_NAMES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.model.problem import Problem
@@ -28,7 +28,7 @@ def complete_list(incomplete: str, names: Iterable[str]) -> list[str]:
 
 def complete_stages(incomplete: str) -> list[str]:
     """The names of stages."""
-    return complete_list(incomplete, STAGE_NAMES)
+    return complete_list(incomplete, STAGES)
 
 
 def _formats() -> list[tuple[str, str]]:
@@ -51,7 +51,7 @@ def complete_problem() -> list[str]:
 
 def complete_cells() -> list[str]:
     """What `explain` takes: the shipped examples, stages (a cell of one goes on with [ or a dot), keys."""
-    return [*STAGE_NAMES, *complete_problem()]
+    return [*STAGES, *complete_problem()]
 
 
 # The arguments and options
@@ -67,7 +67,7 @@ Words = Annotated[
 Stages = Annotated[
     list[str] | None,
     typer.Option(
-        "--stage", "-s", metavar="NAME", help=f"Only these: {', '.join(STAGE_NAMES)}.", autocompletion=complete_stages
+        "--stage", "-s", metavar="NAME", help=f"Only these: {', '.join(STAGES)}.", autocompletion=complete_stages
     ),
 ]
 Head = Annotated[int | None, typer.Option("--head", "-H", metavar="R", help="Only head R, from 1.")]
@@ -130,7 +130,7 @@ def load_words(words: list[str] | None, command: str, foreign: bool = False) -> 
 def _two_problems(words: list[str], sources: list[str]) -> AttncliError:
     """The error for more than one PROBLEM, with what was probably meant."""
     hint = "One PROBLEM, and KEY=VALUE for what is set in it."
-    stage = next((word for word in sources if word in STAGE_NAMES), None)
+    stage = next((word for word in sources if word in STAGES), None)
     if any(word == "=" or word.startswith("=") or word.endswith("=") for word in words):
         hint = "KEY=VALUE is one word, without spaces around the =."
     elif any("=" in word for word in sources):
@@ -172,7 +172,7 @@ def split_list(texts: list[str] | None) -> list[str] | None:
     """A repeatable option, each time a name or a comma list; None where it isn't there at all."""
     names = split_commas(texts)
     if texts and not names:
-        raise AttncliError("-s names no stage", hint=f"The stages are {', '.join(STAGE_NAMES)}.")
+        raise AttncliError("-s names no stage", hint=f"The stages are {', '.join(STAGES)}.")
     return names or None
 
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from attncli.maths import ops
-from attncli.stages.table import LAST, projection_names
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.maths.ops import Array, MaskOfKeys
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 FEW = 1 << 22
 """Up to so many scores in all, the arrays are kept whole: 32 MiB of float64."""
@@ -62,11 +62,11 @@ class Workers(Protocol):
     def submit(self, job: Callable[..., T], /, *args: Any) -> Future[T]: ...
 
 
-def fits(problem: Problem, wanted: Sequence[str]) -> bool:
+def fits(problem: LayerInputs, wanted: Sequence[str]) -> bool:
     """Whether the stages that are wanted can be, and are better, made by blocks."""
     return (
         len(wanted) == 1
-        and wanted[0] in LAST
+        and STAGES[wanted[0]].blocked
         and problem.dtype in (np.float64, np.float32)
         and problem.round is None
         and problem.score in ("scaled_dot", "dot", "general")
@@ -82,7 +82,7 @@ def _is_finite(array: Array) -> bool:
         return bool(np.isfinite(array.sum()) or (np.isfinite(array.min()) and np.isfinite(array.max())))
 
 
-def compute_last(problem: Problem, name: str, progress: Progress | None = None) -> Made:
+def compute_last(problem: LayerInputs, name: str, progress: Progress | None = None) -> Made:
     """One of the stages after the weights.
 
     Its array is (batch.., h, n, d_v) for outputs, (batch.., n, h·d_v) for concat, (batch.., n, d_out) for multihead.
@@ -116,7 +116,7 @@ def _under_way(jobs: Iterator[Future[None]]) -> Iterator[Future[None]]:
 
 
 def _jobs(
-    problem: Problem, name: str, result: Array, empty: Array, hiding: Event, workers: Workers
+    problem: LayerInputs, name: str, result: Array, empty: Array, hiding: Event, workers: Workers
 ) -> Iterator[Future[None]]:
     """A job a block of rows of a head. The keys and values of the next group are made while this one's are in use."""
     p, own = problem, local()  # each worker's memory for the scores of a block
@@ -145,7 +145,7 @@ def _quietly(job: Callable[..., T], *args: Any) -> T:
 
 
 def _block(
-    problem: Problem, entry: tuple[int, ...], head: int, rows: slice, side: Future[Side], own: local,
+    problem: LayerInputs, entry: tuple[int, ...], head: int, rows: slice, side: Future[Side], own: local,
     put: Callable[[slice, Array], None], empty: Array, hiding: Event, before: Future[None] | None,
 ) -> None:  # fmt: skip
     """Some query rows of one head; ``empty`` (n,) is told which may attend to nothing, ``hiding`` if a key is hidden.
@@ -170,13 +170,13 @@ def _block(
     empty[rows] = hidden
 
 
-def _heads_of(problem: Problem, group: int) -> range:
+def _heads_of(problem: LayerInputs, group: int) -> range:
     each = problem.num_heads // problem.num_kv_heads
     return range(group * each, (group + 1) * each)
 
 
 def _target(
-    problem: Problem, name: str, result: Array, entry: tuple[int, ...], head: int
+    problem: LayerInputs, name: str, result: Array, entry: tuple[int, ...], head: int
 ) -> Callable[[slice, Array], None]:
     """Where the rows of one head's outputs go."""
     width = problem.d_v or 0
@@ -186,7 +186,7 @@ def _target(
     columns = slice(head * width, (head + 1) * width)
     if name == "concat":
         return lambda rows, block: into.__setitem__((rows, columns), block)
-    share = problem.W_O[columns]
+    share = problem.arrays["W_O"][columns]
 
     def add(rows: slice, block: Array) -> None:
         for first in range(0, len(block), 64):  # some at a time: d_out may be a multiple of what a block holds
@@ -196,7 +196,7 @@ def _target(
     return add
 
 
-def _mask_of(problem: Problem, entry: tuple[int, ...], head: int, rows: slice, hiding: Event) -> MaskOfKeys | None:
+def _mask_of(problem: LayerInputs, entry: tuple[int, ...], head: int, rows: slice, hiding: Event) -> MaskOfKeys | None:
     """The mask of one batch entry and head, for some queries, by the keys that are asked for."""
     mask = problem.mask
     if mask is None:
@@ -218,19 +218,21 @@ def _mask_of(problem: Problem, entry: tuple[int, ...], head: int, rows: slice, h
     return of_keys
 
 
-def _rows(problem: Problem, role: str, entry: tuple[int, ...], head: int, rows: slice = ops.EVERY) -> Array:
+def _rows(problem: LayerInputs, role: str, entry: tuple[int, ...], head: int, rows: slice = ops.EVERY) -> Array:
     """Some rows of one head's Q, K or V, (rows, width), without those of the others."""
     if role in problem.given:
         given: Array = _entry(problem.given[role], entry, 3)[head][rows]
         return given
-    source, weight, bias = (getattr(problem, name) for name in projection_names(problem, role))
+    source, weight, bias = (problem.arrays.get(name) for name in problem.projection(role))
+    assert source is not None
+    assert weight is not None
     heads = problem.num_heads if role == "Q" else problem.num_kv_heads
     width = weight.shape[1] // heads
     columns = slice(head * width, (head + 1) * width)
     return ops.project(_entry(source, entry, 2)[rows], weight[:, columns], None if bias is None else bias[columns])
 
 
-def _side(problem: Problem, entry: tuple[int, ...], group: int) -> Side:
+def _side(problem: LayerInputs, entry: tuple[int, ...], group: int) -> Side:
     """One group's K and V, the cached rows before them and the extra ones after them."""
     K, V = (_keys_or_values(problem, role, entry, group) for role in ("K", "V"))
     adds = problem.mask is not None and problem.mask.bias is not None
@@ -238,7 +240,7 @@ def _side(problem: Problem, entry: tuple[int, ...], group: int) -> Side:
     return Side(K, V, longest if not adds and ops.is_moderate(V) else np.inf)
 
 
-def _keys_or_values(problem: Problem, role: str, entry: tuple[int, ...], group: int) -> Array:
+def _keys_or_values(problem: LayerInputs, role: str, entry: tuple[int, ...], group: int) -> Array:
     """One group's K or V, (m, width), made some rows at a time."""
     past, extra = (_part(problem, f"{part}_{role}", entry, group) for part in ("past", "extra"))
     if role in problem.given and past is None and extra is None:
@@ -255,7 +257,7 @@ def _keys_or_values(problem: Problem, role: str, entry: tuple[int, ...], group: 
     return made
 
 
-def _part(problem: Problem, name: str, entry: tuple[int, ...], group: int) -> Array | None:
+def _part(problem: LayerInputs, name: str, entry: tuple[int, ...], group: int) -> Array | None:
     """One group's cached or extra rows; those without a head axis, or with one of 1, serve all."""
     part = problem.parts.get(name)
     if part is None or part.ndim == 2:

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attncli.engine.evaluate import evaluated
 from attncli.engine.memory import is_beyond_memory, refuse_beyond_memory
 from attncli.language.errors import AttncliError
 from attncli.language.hooks import view_of
-from attncli.maths import ops
-from attncli.stages.table import LAST, SCORES, STAGES, is_present, needed, with_cache
+from attncli.stages.plan import plan
+from attncli.stages.table import STAGES
 from attncli.stages.wanted import wanted_stages
 
 if TYPE_CHECKING:
     from attncli.engine.blocks import Made, Progress
+    from attncli.maths.mask import Mask
     from attncli.maths.ops import Array
-    from attncli.model.masks import Mask
     from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
+    from attncli.stages.plan import Plan
 
 
 class Result(Mapping[str, "Array"]):
@@ -78,7 +81,8 @@ def compute(problem: Problem, stages: Iterable[str] | None = None, progress: Pro
 
 
 def _computed(problem: Problem, wanted: list[str], progress: Progress | None = None) -> Result:
-    order = _order(problem, wanted)
+    steps = plan(problem)
+    order = steps.before(wanted)
     if (blocks := _blocks(wanted)) and blocks.fits(problem, wanted):
         refuse_beyond_memory(problem, wanted)
         last = blocks.compute_last(problem, wanted[0], progress)
@@ -87,13 +91,10 @@ def _computed(problem: Problem, wanted: list[str], progress: Progress | None = N
             notes = _on_blocks(problem, wanted[0], last, overflows)
             return Result(problem, {wanted[0]: last.array}, (*problem.notes, *notes))
     refuse_beyond_memory(problem, order)
-    values: dict[str, Array] = {}
+    values: Mapping[str, Array] = {}
     notes = list(problem.notes)
-    for done, name in enumerate(order, 1):
-        values[name] = made(problem, name, values)
-        notes += _notes_on(problem, name, values)
-        still = {need for later in order[done:] for need in _needs(problem, later)}
-        values = {kept: array for kept, array in values.items() if kept in still or kept in wanted}
+    for done, (name, values) in enumerate(evaluated(steps, {}, wanted, keep=wanted), 1):
+        notes += _notes_on(steps, name, values)
         if progress:
             progress(done / len(order))
     return Result(problem, {name: values[name] for name in STAGES if name in wanted}, tuple(notes))
@@ -114,70 +115,38 @@ def _with_rounding_said(problem: Problem, wanted: list[str], progress: Progress 
 
 def _blocks(wanted: list[str]) -> ModuleType | None:
     """What makes a last stage by blocks of rows, imported only where one is wanted alone."""
-    if len(wanted) != 1 or wanted[0] not in LAST:
+    if len(wanted) != 1 or not STAGES[wanted[0]].blocked:
         return None
     from attncli.engine import blocks
 
     return blocks
 
 
-def made(problem: Problem, name: str, values: Mapping[str, Array]) -> Array:
-    """One stage from the values of those before it: given, or by its formula, rounded where ``round`` says so."""
-    stage = STAGES[name]
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        array = problem.given[name] if name in problem.given else stage.compute(problem, values)
-    if problem.exact:
-        array = ops.tidied(array)
-    decimals = problem.decimals(name)
-    if decimals is not None and name not in problem.given:
-        array = ops.rounded(array, decimals, problem.rounding)
-    if name in ("K", "V"):
-        array = with_cache(problem, name, array)
-    own = array.shape[-3:] if stage.per_head else array.shape[-2:]
-    return array if array.shape == (*problem.batch, *own) else np.broadcast_to(array, (*problem.batch, *own))
-
-
-def _needs(problem: Problem, name: str) -> tuple[str, ...]:
-    return () if name in problem.given else needed(problem, name) or ()
-
-
-def _order(problem: Problem, wanted: Iterable[str]) -> list[str]:
-    """The wanted stages and all that they need, in the table's order."""
-    todo, found = list(wanted), set()
-    while todo:
-        name = todo.pop()
-        if name not in found:
-            found.add(name)
-            todo += _needs(problem, name)
-    return [name for name in STAGES if name in found]
-
-
-def _notes_on(problem: Problem, name: str, values: Mapping[str, Array]) -> list[str]:
+def _notes_on(steps: Plan, name: str, values: Mapping[str, Array]) -> list[str]:
     """What a person should read beside a stage: an overflow, queries that may attend to nothing."""
-    array = values[name]
-    before = (one for one in values if one != name)
-    source = values.get(_FROM_ROWS.get(name, ""))
-    if _overflows(problem, name, array, source) and not any(_overflows(problem, one, values[one]) for one in before):
+    problem, array = steps.inputs, values[name]
+    before = [one for one in values if one != name]
+    if _overflows(steps, name, values) and not any(_overflows(steps, one, values, False) for one in before):
         return [_overflow(f"{name} overflows", problem)]
     mask = problem.mask if name == "masked_scores" else None
     notes = _on_mask(problem, mask, mask.changes_nothing) if mask else []
     if notes == [_CHANGES_NOTHING]:
         return notes
-    last = next((score for score in SCORES if is_present(problem, score)), None)
-    if name != last or not (problem.mask or problem.given):
+    softmax = steps.steps.get("weights")
+    if softmax is None or softmax.needs != (name,) or not (problem.mask or problem.given):
         return notes
     array = array.astype(float) if problem.exact else array
     return notes + _on_empty_rows(problem, np.asarray(np.isneginf(array.max(axis=-1))))
 
 
-def _overflow(said: str, problem: Problem) -> str:
+def _overflow(said: str, problem: LayerInputs) -> str:
     return f"{said} {problem.dtype}, whose largest number is {np.finfo(problem.dtype).max:.6g}"
 
 
 _CHANGES_NOTHING = "the mask changes nothing: every query may attend to every key"
 
 
-def _on_mask(problem: Problem, mask: Mask, changes_nothing: bool) -> list[str]:
+def _on_mask(problem: LayerInputs, mask: Mask, changes_nothing: bool) -> list[str]:
     """What a person should know of a mask: that it changes nothing, or that a number of it is too large."""
     if changes_nothing and not (mask.bands and problem.n == 1):  # a decoding step sees all: no news
         return [_CHANGES_NOTHING]
@@ -186,7 +155,7 @@ def _on_mask(problem: Problem, mask: Mask, changes_nothing: bool) -> list[str]:
     return []
 
 
-def _mask_overflows(problem: Problem) -> bool:
+def _mask_overflows(problem: LayerInputs) -> bool:
     """Whether mask_fill or what is added, finite as it is written, is not so in the dtype."""
     if problem.exact:
         return False
@@ -196,21 +165,24 @@ def _mask_overflows(problem: Problem) -> bool:
         return not all(np.isfinite(np.asarray(number, problem.dtype)).all() for number in numbers)
 
 
-_MAY_OVERFLOW = ("Q", "K", "V", "scores", "scaled_scores")
-_FROM_ROWS = {"multihead": "concat", "contributions": "outputs"}
-"""These may overflow too, in rows where what they are made from is finite (that of an empty row may be NaN)."""
+def _overflows(steps: Plan, name: str, values: Mapping[str, Array], in_rows: bool = True) -> bool:
+    """Whether an infinity came up, or a NaN from two of them, where every number that went in is finite.
 
-
-def _overflows(problem: Problem, name: str, array: Array, source: Array | None = None) -> bool:
-    """Whether an infinity came up, or a NaN from two of them, where every number that went in is finite."""
-    if source is not None and not problem.exact:
-        return bool((np.isfinite(source).all(axis=-1) & ~np.isfinite(array).all(axis=-1)).any())
-    if name not in _MAY_OVERFLOW or name in problem.given or problem.exact or not array.size:
+    ``in_rows``: also of a stage whose rows may overflow where those that it is made of are finite.
+    """
+    step, array = steps.steps[name], values[name]
+    kind = step.stage.overflows
+    if not kind or step.is_given or steps.inputs.exact or not array.size:
         return False
-    return not (np.isfinite(array.max()) and np.isfinite(array.min()))
+    if kind == "numbers":
+        return not (np.isfinite(array.max()) and np.isfinite(array.min()))
+    source = values.get(step.needs[0])
+    if source is None or not in_rows:
+        return False
+    return bool((np.isfinite(source).all(axis=-1) & ~np.isfinite(array).all(axis=-1)).any())
 
 
-def _has_overflowed(problem: Problem, name: str, last: Made) -> bool:
+def _has_overflowed(problem: LayerInputs, name: str, last: Made) -> bool:
     """Whether a stage that was made by blocks isn't finite, or a query sees nothing although no mask hides anything."""
     nan = problem.empty_rows == "nan"
     excused = False if not nan else last.empty if name == "outputs" else last.empty.any(axis=-2)
@@ -218,7 +190,7 @@ def _has_overflowed(problem: Problem, name: str, last: Made) -> bool:
     return not (finite | excused).all() or (problem.mask is None and bool(last.empty.any()))
 
 
-def _on_blocks(problem: Problem, name: str, last: Made, overflows: bool) -> list[str]:
+def _on_blocks(problem: LayerInputs, name: str, last: Made, overflows: bool) -> list[str]:
     """What a person should read beside a stage that was made by blocks; the same as where its stages are whole."""
     if overflows:
         return [_overflow(f"numbers on the way to the {name} overflow", problem)]
@@ -227,7 +199,7 @@ def _on_blocks(problem: Problem, name: str, last: Made, overflows: bool) -> list
     return notes + _on_empty_rows(problem, last.empty)
 
 
-def _on_empty_rows(problem: Problem, empty: Array) -> list[str]:
+def _on_empty_rows(problem: LayerInputs, empty: Array) -> list[str]:
     """What is said of queries that may attend to nothing, (batch.., h, n); raises where the problem asks for that."""
     if not empty.any():
         return []

@@ -7,42 +7,43 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from attncli.language.errors import AttncliError
-from attncli.stages.table import LAST, STAGES, is_present
+from attncli.stages.table import STAGES, is_present
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 
-def bytes_of(problem: Problem, names: Iterable[str]) -> int:
+def bytes_of(problem: LayerInputs, names: Iterable[str]) -> int:
     """What the arrays of these stages take, in bytes."""
     return sum(prod(STAGES[name].shape(problem)) * problem.dtype.itemsize for name in names)
 
 
-def needed_for(problem: Problem, names: Iterable[str]) -> int:
+def needed_for(problem: LayerInputs, names: Iterable[str]) -> int:
     """What computing these stages takes, in bytes: their arrays, and the work on the largest of them."""
     sizes = [bytes_of(problem, [name]) for name in names]
     return sum(sizes) + 2 * max(sizes, default=0)
 
 
-def is_beyond_memory(problem: Problem, names: Iterable[str]) -> bool:
+def is_beyond_memory(problem: LayerInputs, names: Iterable[str]) -> bool:
     """Whether these stages take more than the memory that is free."""
     return _shortage(problem, names) is not None
 
 
-def _shortage(problem: Problem, names: Iterable[str]) -> tuple[int, int] | None:
+def _shortage(problem: LayerInputs, names: Iterable[str]) -> tuple[int, int] | None:
     """What these stages take and what is free, in bytes; None where that is enough, or unknown."""
     need, free = needed_for(problem, names), available()
     return None if free is None or need <= free else (need, free)
 
 
-def refuse_beyond_memory(problem: Problem, names: Iterable[str]) -> None:
+def refuse_beyond_memory(problem: LayerInputs, names: Iterable[str]) -> None:
     """Raise AttncliError where the stages, and the work on the largest of them, exceed the memory that is free."""
     names = list(names)
     shortage = _shortage(problem, names)
     if shortage is None:
         return
     need, free = shortage
-    last = next((name for name in reversed(LAST) if is_present(problem, name)), None)
+    blocked = [name for name, stage in STAGES.items() if stage.blocked and is_present(problem, name)]
+    last = blocked[-1] if blocked else None
     hints = [f"{', '.join(names)} would all be held at once."]
     if last and names != [last]:
         alone = said(bytes_of(problem, [last]))

@@ -1,35 +1,33 @@
 """explain(result, cell): how one number, row or stage arose, as a Derivation: the formula with the numbers in it.
 
-`STEPS` has a function for each stage, which says how one of its cells is made of cells of the stages before it.
+Each stage's op says how one of its cells is made of cells of the stages before it; here it gets them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attncli.engine.compute import made
+from attncli.engine.evaluate import evaluate
 from attncli.explaining.inputs import Inputs, hidden_by, spoken
 from attncli.language.errors import AttncliError
 from attncli.maths.cell import At, Cell
 from attncli.maths.derivation import Derivation, Value, node, number
 from attncli.model.cells import Spot, parse, shown, shown_range, stage_of
-from attncli.stages.table import SCORES, STAGES, is_present, needed, projection_names
+from attncli.stages.plan import plan
+from attncli.stages.table import STAGES, is_present
 
 if TYPE_CHECKING:
     from attncli.engine.compute import Result
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
+    from attncli.stages.plan import Plan
 
 MOST_NODES = 400_000
 """A derivation of more steps is refused: nobody would read it, and it takes long."""
-
-FAR = 30.0
-"""Where a row's largest score is further from 0, it is subtracted before the exponential, as every program does."""
 
 
 def explain(result: Result, cell: str, *, depth: int | None = 1, head: int | None = None) -> Derivation:
@@ -62,14 +60,12 @@ def refuse_head(problem: Problem, head: int) -> None:
 class _Stages(dict[str, Any]):
     """The canonical arrays by stage: the result's, and those that it lacks, made when they are asked for."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Result, steps: Plan) -> None:
         super().__init__(result.rows)
-        self.problem = result.problem
+        self.plan = steps
 
     def __missing__(self, name: str) -> Array:
-        for need in () if name in self.problem.given else needed(self.problem, name) or ():
-            self[need]
-        self[name] = made(self.problem, name, self)
+        self.update(evaluate(self.plan, self, [name]))
         return self[name]  # type: ignore[no-any-return]
 
 
@@ -78,7 +74,8 @@ class Explainer:
 
     def __init__(self, result: Result, depth: int | None = 1) -> None:
         self.problem: Problem = result.problem
-        self.values = _Stages(result)
+        self.plan = plan(result.problem)
+        self.values = _Stages(result, self.plan)
         self.inputs = Inputs(result.problem)
         self.depth = 1 << 30 if depth is None else depth
         self._known: dict[Any, Derivation] = {}
@@ -140,43 +137,29 @@ class Explainer:
             return Derivation("cell", value, cell=cell, symbol=symbol)
         if stage in self.problem.given:
             return self.inputs.cached(stage, at) or Derivation("given", value, cell=cell, symbol=symbol, words="given")
-        tree = self.inputs.cached(stage, at) or self._rounded(stage, STEPS[stage](self, at, depth - 1))
+        tree = self.inputs.cached(stage, at) or self._rounded(stage, self._entry(stage, at, depth - 1))
         self._spend(tree.size() if depth == 1 else len(tree.operands))
         return replace(tree, value=value, cell=cell, symbol=symbol)
 
+    def _entry(self, stage: str, at: At, depth: int) -> Derivation:
+        step = self.plan.steps[stage]
+        return step.op.entry(step.inputs, at, _Followed(self, depth))
+
     def row(self, stage: str, at: At, depth: int = 0) -> Derivation:
-        """One token's vector: of the outputs the weighted sum of values, else its cells one after the other."""
+        """One token's vector: as a whole where its op says how (the weighted sum of values), else cell by cell."""
         width = self.values[stage].shape[-1]
         cell, symbol = self.shown(stage, at, whole_row=True), self.symbol(stage, at, whole_row=True)
         if depth <= 0:
             value = tuple(self.value(stage, replace(at, j=j)) for j in range(width))
             return Derivation("cell", value, cell=cell, symbol=symbol)
-        if stage == "outputs" and stage not in self.problem.given:
-            tree = self._rounded(stage, self._weighted_vectors(at, depth - 1))
+        step = self.plan.steps[stage]
+        whole = None if step.is_given else step.op.row(step.inputs, at, _Followed(self, depth - 1))
+        if whole is not None:
             value = tuple(self.value(stage, replace(at, j=j)) for j in range(width))
-            return replace(tree, value=value, cell=cell, symbol=symbol)
+            self._spend(len(whole.operands) * width)
+            return replace(self._rounded(stage, whole), value=value, cell=cell, symbol=symbol)
         entries = [self.cell(stage, replace(at, j=j), depth) for j in range(width)]
         return replace(node("row", *entries), cell=cell, symbol=symbol)
-
-    def _weighted_vectors(self, at: At, depth: int) -> Derivation:
-        keys = range(self.values["weights"].shape[-1])
-        weights = [self.cell("weights", replace(at, j=j), depth) for j in keys]
-        vectors = [self.row("V", replace(at, i=j), depth) for j in keys]
-        self._spend(len(keys) * len(vectors[0].value))
-        return node("sum", *(self._term(*both) for both in zip(weights, vectors, strict=True)))
-
-    def _term(self, weight: Derivation, value: Derivation) -> Derivation:
-        """α v; a key of weight 0 takes no part, whatever its value is (NaN, ∞)."""
-        entries = value.value if isinstance(value.value, tuple) else (value.value,)
-        finite = self.problem.exact or np.isfinite(np.array(entries, dtype=float)).all()
-        if weight.value == 0 and not finite:
-            value = replace(number(0.0 if value.value is entries[0] else (0.0,) * len(entries)), words="takes no part")
-        return self._product(weight, value)
-
-    def _product(self, a: Derivation, b: Derivation) -> Derivation:
-        """a · b, or b · a in columns, where a token's vector stands on the other side."""
-        vector = isinstance(b.value, tuple)
-        return node("product", b, a) if self.problem.columns and not vector else node("product", a, b)
 
     def _rounded(self, stage: str, tree: Derivation) -> Derivation:
         decimals = self.problem.decimals(stage)
@@ -215,7 +198,7 @@ class Explainer:
         head = self.place(stage, at)[-3] + 1 if STAGES[stage].per_head else None
         several = head is not None and self.values[stage].shape[-3] > 1
         indices = self.indices(at.i) if whole_row else self.indices(at.i, at.j)
-        return f"{LETTERS[stage]}{f'^({head})' if several else ''}{indices}"
+        return f"{STAGES[stage].letter}{f'^({head})' if several else ''}{indices}"
 
     def indices(self, *positions: int) -> str:
         """_{13}, or _{1,13} where one has two digits; the other way around in columns."""
@@ -229,176 +212,45 @@ class Explainer:
         return number(self.inputs.number(value), symbol)
 
 
-LETTERS = {
-    "Q": "q", "K": "k", "V": "v", "scores": "s", "scaled_scores": "s~", "capped_scores": "t", "masked_scores": "x",
-    "weights": "α", "outputs": "o", "concat": "c", "multihead": "y", "contributions": "y",
-}  # fmt: skip
-"""What a cell of each stage is called in formulas."""
+class _Followed:
+    """What an op's entry is made of (see `stages.ops.Cells`), each cell followed back so many stages."""
 
-Step = Callable[[Explainer, At, int], Derivation]
+    def __init__(self, explainer: Explainer, depth: int) -> None:
+        self._explainer, self._depth, self._inputs = explainer, depth, explainer.inputs
+        self.entry = explainer.inputs.entry
+        self.number, self.symbol, self.value = explainer.number, explainer.symbol, explainer.value
+        self.projection_formula = explainer.inputs.projection_formula
+        self.output_formula = explainer.inputs.output_formula
 
+    def cell(self, stage: str, at: At) -> Derivation:
+        return self._explainer.cell(stage, at, self._depth)
 
-def _projection(role: str) -> Step:
-    """q_ia = z_i · (column a of W_Q) + b_a."""
+    def vector(self, stage: str, at: At) -> Derivation:
+        return self._explainer.row(stage, at, self._depth)
 
-    def step(x: Explainer, at: At, depth: int) -> Derivation:
-        problem, inputs = x.problem, x.inputs
-        source, weight, bias = projection_names(problem, role)
-        head = x.place(role, at)[-3]
-        column = head * x.values[role].shape[-1] + at.j
-        row = at.i - (problem.past if role != "Q" else 0)
-        terms = [
-            x._product(inputs.entry(source, at.batch, row, k), inputs.entry(weight, (), k, column))
-            for k in range(getattr(problem, weight).shape[0])
-        ]
-        terms += [inputs.entry(bias, (), column)] if getattr(problem, bias) is not None else []
-        return node("sum", *terms, formula=inputs.projection_formula(role, row, head, at.j))
+    def product(self, a: Derivation, b: Derivation) -> Derivation:
+        """a · b, or b · a in columns, where a token's vector stands on the other side."""
+        vector = isinstance(b.value, tuple)
+        return node("product", b, a) if self._explainer.problem.columns and not vector else node("product", a, b)
 
-    return step
+    def weighted(self, weight: Derivation, value: Derivation) -> Derivation:
+        entries = value.value if isinstance(value.value, tuple) else (value.value,)
+        finite = self._explainer.problem.exact or np.isfinite(np.array(entries, dtype=float)).all()
+        if weight.value == 0 and not finite:
+            value = replace(number(0.0 if value.value is entries[0] else (0.0,) * len(entries)), words="takes no part")
+        return self.product(weight, value)
 
+    def needs(self, stage: str) -> tuple[str, ...]:
+        return self._explainer.plan.steps[stage].needs
 
-def _scores(x: Explainer, at: At, depth: int) -> Derivation:
-    """s_ij = q_i · k_j, q_i W_a k_jᵀ, or vᵀ tanh(q_i W_1 + k_j W_2 + b)."""
-    problem = x.problem
-    q = [x.cell("Q", At(at.batch, at.head, at.i, a), depth) for a in range(x.values["Q"].shape[-1])]
-    k = [x.cell("K", At(at.batch, at.head, at.j, a), depth) for a in range(x.values["K"].shape[-1])]
-    qi = x.symbol("Q", at, whole_row=True)
-    kj = x.symbol("K", replace(at, i=at.j), whole_row=True)
-    if problem.score == "additive":
-        inner = f"W_1 {qi} + W_2 {kj}" if problem.columns else f"{qi} W_1 + {kj} W_2"
-        formula = f"v^T tanh({inner}{' + b' if problem.b is not None else ''})"
-        return node("sum", *(_additive_term(x, q, k, c) for c in range(len(problem.v))), formula=formula)
-    if problem.score == "general":
-        columns = problem.W_a.shape[1]
-        inner_sums = [
-            node("sum", *(x._product(one, x.inputs.entry("W_a", (), a, b)) for a, one in enumerate(q)))
-            for b in range(columns)
-        ]
-        formula = f"{kj}^T W_a^T {qi}" if problem.columns else f"{qi} W_a {kj}^T"
-        return node("sum", *(x._product(one, k[b]) for b, one in enumerate(inner_sums)), formula=formula)
-    formula = f"{kj} * {qi}" if problem.columns else f"{qi} * {kj}"
-    return node("sum", *(x._product(*both) for both in zip(q, k, strict=True)), formula=formula)
+    def width(self, stage: str) -> int:
+        return int(self._explainer.values[stage].shape[-1])
 
+    def head(self, stage: str, at: At) -> int:
+        return self._explainer.place(stage, at)[-3]
 
-def _additive_term(x: Explainer, q: Sequence[Derivation], k: Sequence[Derivation], c: int) -> Derivation:
-    inputs = x.inputs
-    terms = [x._product(one, inputs.entry("W_1", (), a, c)) for a, one in enumerate(q)]
-    terms += [x._product(one, inputs.entry("W_2", (), a, c)) for a, one in enumerate(k)]
-    terms += [inputs.entry("b", (), c)] if x.problem.b is not None else []
-    return node("product", inputs.entry("v", (), c), node("tanh", node("sum", *terms)))
+    def spoken(self, axis: str, position: int) -> str:
+        return spoken(self._explainer.problem, axis, position)
 
-
-def _scaled(x: Explainer, at: At, depth: int) -> Derivation:
-    score = x.cell("scores", at, depth)
-    if x.problem.scale is not None:
-        return node("product", x.number(x.problem.scale, '"scale"'), score)
-    return node("quotient", score, node("root", x.number(x.problem.d_k, "d_k")))
-
-
-def _source(x: Explainer, stage: str, at: At, depth: int) -> Derivation:
-    """The cell of the stage that this one is made of."""
-    names = needed(x.problem, stage)
-    assert names is not None
-    return x.cell(names[0], at, depth)
-
-
-def _capped(x: Explainer, at: At, depth: int) -> Derivation:
-    cap = x.number(x.problem.softcap, "c")
-    return node("product", cap, node("tanh", node("quotient", _source(x, "capped_scores", at, depth), cap)))
-
-
-def _masked(x: Explainer, at: At, depth: int) -> Derivation:
-    """The score itself where the query may attend, with the mask's own number; −∞ (or mask_fill) elsewhere."""
-    problem = x.problem
-    mask = problem.mask
-    assert mask is not None
-    allowed, bias = (_at(array, at) for array in mask.part(slice(at.i, at.i + 1)))
-    query, key = spoken(problem, "n", at.i), spoken(problem, "m", at.j)
-    if allowed is not None and not allowed:
-        fill = -np.inf if problem.mask_fill is None else problem.mask_fill
-        words = f"query {query} may not attend to key {key} ({hidden_by(problem, at)})"
-        return node("hidden", x.number(fill), words=words)
-    score = _source(x, "masked_scores", at, depth)
-    if bias is not None and bias != 0:
-        score = node("sum", score, x.number(bias, '"mask"'))
-    words = f"query {query} may attend to key {key}" if mask.hides else ""
-    return node("kept", score, words=words)
-
-
-def _at(array: Array | None, at: At) -> Any:
-    """The entry for one query row (already cut out) and key of what broadcasts to (batch.., h, 1, m)."""
-    if array is None:
-        return None
-    index = (*at.batch, at.head, 0, at.j)[-array.ndim :] if array.ndim else ()
-    return array[tuple(i if size > 1 else 0 for i, size in zip(index, array.shape, strict=True))]
-
-
-def _weights(x: Explainer, at: At, depth: int) -> Derivation:
-    """exp(s_ij) / Σ_j exp(s_ij), or nothing of it where the query may attend to nothing."""
-    source = next(name for name in SCORES if is_present(x.problem, name))
-    scores = [x.cell(source, replace(at, j=j), depth) for j in range(x.values[source].shape[-1])]
-    top = max(float(score.value) for score in scores)
-    if top == -np.inf:
-        put = "NaN" if x.problem.empty_rows == "nan" else "zeros"
-        words = f"query {spoken(x.problem, 'n', at.i)} may attend to nothing: its weights are {put}"
-        return Derivation("empty", x.value("weights", at), words=words)
-    shift = x.number(top) if abs(top) > FAR and not x.problem.exact else None
-    powers = [node("exp", score if shift is None else node("difference", score, shift)) for score in scores]
-    words = "the row's largest score is subtracted first, which changes nothing" if shift else ""
-    return node("quotient", powers[at.j], node("sum", *powers), words=words)
-
-
-def _outputs(x: Explainer, at: At, depth: int) -> Derivation:
-    keys = range(x.values["weights"].shape[-1])
-    weights = [x.cell("weights", replace(at, j=j), depth) for j in keys]
-    values = [x.cell("V", replace(at, i=j), depth) for j in keys]
-    return node("sum", *(x._term(*both) for both in zip(weights, values, strict=True)))
-
-
-def _concat(x: Explainer, at: At, depth: int) -> Derivation:
-    width = x.values["outputs"].shape[-1]
-    head, column = divmod(at.j, width)
-    origin = x.cell("outputs", At(at.batch, head, at.i, column), depth)
-    what = "row" if x.problem.columns else "column"
-    of_head = f"head {head + 1}, " if x.problem.num_heads > 1 else ""
-    counted = f": {what} {at.j + 1} = ({head + 1} − 1)·{width} + {column + 1}" if of_head else ""
-    return node("pick", origin, words=f"{of_head}{what} {column + 1}{counted}")
-
-
-def _multihead(x: Explainer, at: At, depth: int) -> Derivation:
-    inputs, problem = x.inputs, x.problem
-    terms = [
-        x._product(x.cell("concat", replace(at, j=k), depth), inputs.entry("W_O", (), k, at.j))
-        for k in range(problem.W_O.shape[0])
-    ]
-    terms += [inputs.entry("b_O", (), at.j)] if problem.b_O is not None else []
-    token = f'"{"column" if problem.columns else "row"} {at.i + 1} of" Concat'
-    return node("sum", *terms, formula=inputs.output_formula(token, "W^O", at.j, problem.b_O is not None))
-
-
-def _contributions(x: Explainer, at: At, depth: int) -> Derivation:
-    width = x.values["outputs"].shape[-1]
-    terms = [
-        x._product(x.cell("outputs", replace(at, j=a), depth), x.inputs.entry("W_O", (), at.head * width + a, at.j))
-        for a in range(width)
-    ]
-    weight = f"W_{at.head + 1}^O" if x.problem.num_heads > 1 else "W^O"
-    token = x.symbol("outputs", at, whole_row=True)
-    return node("sum", *terms, formula=x.inputs.output_formula(token, weight, at.j, False))
-
-
-STEPS: dict[str, Step] = {
-    "Q": _projection("Q"),
-    "K": _projection("K"),
-    "V": _projection("V"),
-    "scores": _scores,
-    "scaled_scores": _scaled,
-    "capped_scores": _capped,
-    "masked_scores": _masked,
-    "weights": _weights,
-    "outputs": _outputs,
-    "concat": _concat,
-    "multihead": _multihead,
-    "contributions": _contributions,
-}
-"""How a cell of each stage is made."""
+    def hidden_by(self, at: At) -> str:
+        return hidden_by(self._explainer.problem, at)

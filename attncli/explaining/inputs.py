@@ -11,10 +11,10 @@ from attncli.maths.cell import Cell
 from attncli.maths.derivation import Derivation, Value, node
 from attncli.model import masks
 from attncli.model.keys import KEYS
-from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
     from attncli.maths.cell import At
+    from attncli.maths.mask import Mask
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
 
@@ -85,13 +85,11 @@ class Inputs:
     def projection_formula(self, role: str, row: int, head: int, column: int) -> str:
         """z_1 * "column 2 of" W^Q + b_2."""
         problem = self.problem
-        source, weight, bias = projection_names(problem, role)
+        source, weight, bias = problem.projection(role)
         letter = {"Z": "x" if problem.columns else "z", "memory": "m", "memory_V": "m"}[source]
         heads = problem.num_heads if role == "Q" else problem.num_kv_heads
         name = f"W_{head + 1}^{role}" if heads > 1 else f"W^{role}"
-        return self._product_formula(
-            f"{letter}_{{{row + 1}}}", weight, name, column, getattr(problem, bias) is not None
-        )
+        return self._product_formula(f"{letter}_{{{row + 1}}}", weight, name, column, bias in problem.arrays)
 
     def output_formula(self, token: str, weight: str, column: int, bias: bool) -> str:
         """The same for W_O: what stands on the left is the concat, or one head's output."""
@@ -126,7 +124,7 @@ def hidden_by(problem: Problem, at: At) -> str:
     return "mask: " + "; ".join(names)
 
 
-def _one_by_one(problem: Problem) -> list[tuple[str, masks.Mask]]:
+def _one_by_one(problem: Problem) -> list[tuple[str, Mask]]:
     """The masks of a list each alone, as far as each can be read alone."""
     frame = masks.Frame(
         problem.n, problem.m - problem.extra, problem.num_heads, problem.batch, problem.past, problem.extra,
@@ -142,7 +140,7 @@ def _one_by_one(problem: Problem) -> list[tuple[str, masks.Mask]]:
     return found
 
 
-def _allows(mask: masks.Mask, at: At) -> bool:
+def _allows(mask: Mask, at: At) -> bool:
     allowed, _ = mask.part(slice(at.i, at.i + 1))
     if allowed is None or allowed.ndim == 0:
         return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from attncli.model.keys import KEYS
 from attncli.model.problem import WEIGHTS
-from attncli.model.sizes import axes_of, source_of
+from attncli.model.sizes import axes_of
 from attncli.stages.table import STAGES, Stage
 
 if TYPE_CHECKING:
@@ -207,15 +207,14 @@ def _stage_entry(problem: Problem, stage: Stage, arrays: Mapping[str, Array]) ->
 
 def _row_axes(problem: Problem, stage: Stage, count: int) -> tuple[str, ...]:
     """The names of a stage's ``count`` axes in the row convention, as this problem's sizes are called."""
-    axes = stage.axes
-    if stage.name == "Q" and problem.score in ("general", "additive"):
-        axes = (*axes[:-1], "d_q")
+    narrow = problem.score not in ("general", "additive")
+    axes = tuple("d_k" if axis == "d_q" and narrow else axis for axis in stage.axes)
     if problem.num_kv_heads == problem.num_heads:
         axes = tuple("h" if axis == "g" else axis for axis in axes)
     if problem.num_heads == 1:
         axes = tuple(axis.replace("h·", "") for axis in axes)
-    if stage.name in ("multihead", "contributions") and problem.d_model not in (None, problem.d_out):
-        axes = (*axes[:-1], "d_out")
+    if problem.d_model in (None, problem.d_out):
+        axes = tuple("d_model" if axis == "d_out" else axis for axis in axes)
     return (*("batch",) * (count - len(axes)), *axes)
 
 
@@ -267,56 +266,14 @@ def costs(problem: Problem, names: Sequence[str], arrays: Mapping[str, Array] | 
     rows = []
     for name in names:
         shape = arrays[name].shape if arrays and name in arrays else STAGES[name].shape(problem)
-        terms = [] if name in problem.given else _products(problem, name, shape)
+        stage = STAGES[name]
+        axes = _row_axes(problem, stage, len(shape))
+        terms = [] if name in problem.given else stage.right.work(problem, shape, axes)
         work = sum(prod(numbers) for numbers, _ in terms)
-        product = " + ".join(words if problem.num_heads > 1 else words.replace("h·", "") for _, words in terms)
+        product = " + ".join("·".join(names) for _, names in terms)
+        product = product if problem.num_heads > 1 else product.replace("h·", "")
         rows.append(Cost(name, work, product, prod(shape) * problem.dtype.itemsize))
     return tuple(rows)
-
-
-def _products(problem: Problem, name: str, shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], str]]:
-    """The matrix products of a stage, as sizes and as words: an entry takes as many multiply-adds as its inner axis."""
-    p, axes = problem, _row_axes(problem, STAGES[name], len(shape))
-    if name in ("Q", "K", "V"):
-        source = source_of(p, name)
-        new = p.m - p.past - p.extra
-        if name != "Q" and new != p.m:
-            shape = (*shape[:-2], new, shape[-1])
-            axes = (*axes[:-2], "m_new", axes[-1])
-        width = p.arrays[source].shape[-1]
-        return [_term((*shape, width), (*axes, "d_model" if source == "Z" else "d_memory"))]
-    if name == "scores":
-        return _score_products(p, shape, axes)
-    inner = {
-        "outputs": (p.m, "m"), "multihead": (p.num_heads * (p.d_v or 0), "h·d_v" if p.num_heads > 1 else "d_v"),
-        "contributions": (p.d_v or 0, "d_v"),
-    }.get(name)  # fmt: skip
-    return [] if inner is None else [_term((*shape, inner[0]), (*axes, inner[1]))]
-
-
-def _score_products(
-    problem: Problem, shape: tuple[int, ...], axes: tuple[str, ...]
-) -> list[tuple[tuple[int, ...], str]]:
-    """Q Kᵀ; or with W_a between them; or the two products of the additive score and the one with v."""
-    p = problem
-    d_k = p.d_k or 0
-    if p.score not in ("general", "additive"):
-        return [_term((*shape, d_k), (*axes, "d_k"))]
-    queries, d_q = (*shape[:-1], STAGES["Q"].shape(p)[-1]), (*axes[:-1], "d_q")
-    if p.score == "general":
-        return [_term((*queries, d_k), (*d_q, "d_k")), _term((*shape, d_k), (*axes, "d_k"))]
-    d_a, lead, heads = p.v.size, shape[:-3], (axes[0],) if p.num_heads > 1 else ()
-    keys = (*lead, p.num_kv_heads, p.m, d_k, d_a)
-    return [
-        _term((*queries, d_a), (*d_q, "d_a")),
-        _term(keys, (*axes[: len(lead)], *heads, "m", "d_k", "d_a")),
-        _term((*shape, d_a), (*axes, "d_a")),
-    ]
-
-
-def _term(numbers: tuple[int, ...], axes: tuple[str, ...]) -> tuple[tuple[int, ...], str]:
-    """Sizes and their names, without the axes of one head: (3, 2, 4), "n·d_k·d_model"."""
-    return numbers, "·".join(axes)
 
 
 def cache(problem: Problem) -> Cache | None:

@@ -17,7 +17,6 @@ from attncli.engine.compute import compute
 from attncli.engine.memory import refuse_beyond_memory
 from attncli.inspecting import invariants, ledger, resemblance, spread
 from attncli.language.errors import AttncliError
-from attncli.model import masks
 from attncli.model.mask_words import in_words
 from attncli.stages.table import STAGES, is_present
 from attncli.stages.wanted import wanted_stages
@@ -25,6 +24,7 @@ from attncli.stages.wanted import wanted_stages
 if TYPE_CHECKING:
     from attncli.engine.blocks import Progress
     from attncli.engine.compute import Result
+    from attncli.maths.mask import Mask
     from attncli.maths.ops import Array
     from attncli.model.problem import Problem
 
@@ -235,7 +235,7 @@ def _mask(problem: Problem, full: bool) -> MaskWords | None:
     return MaskWords(mask.parts, tuple(sentences), left_out, adds)
 
 
-def _is_one_row(mask: masks.Mask) -> bool:
+def _is_one_row(mask: Mask) -> bool:
     """Whether the mask is the same for every query, head and batch entry."""
     allowed = mask.allowed
     return allowed is not None and bool((allowed == allowed.reshape(-1, allowed.shape[-1])[0]).all())

@@ -66,15 +66,13 @@ def _array(value: Any, written: Written | None) -> Array:
 
 def products(problem: Problem) -> int:
     """How many products all stages take together."""
-    terms = {
-        "Q": problem.d_model, "K": problem.d_memory, "V": problem.d_memory, "scores": problem.d_k,
-        "weights": 1, "outputs": problem.m, "multihead": problem.num_heads * (problem.d_v or 0),
-    }  # fmt: skip
-    return sum(
-        math.prod(stage.shape(problem)) * (terms.get(stage.name) or 1)
-        for stage in present(problem)
-        if not stage.on_request and stage.name not in problem.given
-    )
+    found = 0
+    for stage in present(problem):
+        if not stage.on_request and stage.name not in problem.given:
+            shape = stage.shape(problem)
+            terms = stage.right.work(problem, shape, stage.axes)
+            found += sum(math.prod(numbers) for numbers, _ in terms) or math.prod(shape)
+    return found
 
 
 def _refuse_large(problem: Problem) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attncli.maths.mask import Mask
 from attncli.maths.ops import Array
-from attncli.model.masks import Mask
 
 
 def in_words(mask: Mask, queries: Sequence[str] | int, keys: Sequence[str] | int) -> list[str]:

@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING
 
 from attncli.language.errors import AttncliError
 from attncli.model.sizes import SCORE_LIKE, STARTS, source_of
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.model.problem import Problem
 
-_REPLACES: dict[str, tuple[str, ...]] = {
-    "Q": ("W_Q", "b_Q"),
-    "K": ("W_K", "b_K"),
-    "V": ("W_V", "b_V", "memory_V"),
-    "scores": ("Q", "K", "past_K", "past_V", "extra_K", "extra_V", "W_a", "W_1", "W_2", "v", "b"),
-    "scaled_scores": ("scores", "scale"),
-    "capped_scores": ("scaled_scores", "softcap"),
-    "masked_scores": ("capped_scores", "mask", "mask_fill"),
-    "weights": ("masked_scores",),
-    "outputs": ("weights", "V", "num_kv_heads"),
-    "concat": ("outputs",),
-}
+
+def _flat(needs: Sequence[str | tuple[str, ...]]) -> Iterator[str]:
+    for need in needs:
+        yield from (need,) if isinstance(need, str) else need
+
+
+_REPLACES = {name: (*_flat(stage.needs), *stage.reads) for name, stage in STAGES.items() if stage.start}
 """What has nothing to do once a stage is given."""
 
 _BESIDE = {"weights": ("mask",), "outputs": ("mask", "weights", "V")}

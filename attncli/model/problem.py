@@ -19,10 +19,10 @@ from attncli.model.fused import fused
 from attncli.model.keys import KEYS, unknown_key
 from attncli.model.needs import missing, superfluous
 from attncli.model.sizes import SCORE_LIKE, STARTS, Sizes
+from attncli.stages.inputs import LayerInputs
 
 if TYPE_CHECKING:
     from attncli.language.written import Written
-    from attncli.model.masks import Mask
 
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 """Weights that ``weight_layout`` speaks of. W_a is no projection with an in and an out: it is always q W_a kᵀ."""
@@ -33,7 +33,7 @@ MOST_AXES = 24
 _FINITE = ("Z", "memory", "memory_V", *WEIGHTS, "W_a", "v", "b", "b_Q", "b_K", "b_V", "b_O")
 
 
-class Problem:
+class Problem(LayerInputs):
     """An attention problem, from the keys of a problem file: ``Problem(Z=..., W_Q=..., W_K=..., W_V=...)``.
 
     Matrices are anything that numpy makes an array of, in the shapes of the table of keys; ``mask`` is "causal",
@@ -55,6 +55,7 @@ class Problem:
         self, *, written: Mapping[str, Written] | None = None, factors: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (), exact: bool = False, foreign: bool = False, **keys: Any,
     ) -> None:  # fmt: skip
+        self.given, self.parts, self.sizes = {}, {}, {}
         self.keys = {name: value for name, value in keys.items() if value is not None}
         self.written = dict(written or {})
         self.factors = dict(factors or {})
@@ -77,29 +78,12 @@ class Problem:
     source: str | None
     note: str | None
     layout: str
-    columns: bool
-    """Whether a token is a column: ``layout: columns``."""
     weight_layout: str
-    score: str
-    empty_rows: str
-    rounding: str
-    scale: float | None
-    softcap: float | None
-    mask_fill: float | None
-    round: int | dict[str, int] | None
-    """Decimals of every stage, or of those named."""
     per_head: bool
     expect: Any
-    num_heads: int
-    num_kv_heads: int
     heads_were_given: bool
     tokens: tuple[str, ...] | None
     memory_tokens: tuple[str, ...] | None
-    mask: Mask | None
-    given: dict[str, Array]
-    """The stages that the problem starts at, in canonical axes."""
-    parts: dict[str, Array]
-    """past_K, past_V, extra_K, extra_V, with their head axis."""
 
     def _read_settings(self) -> None:
         errors, get = Collector(), self.keys.get
@@ -197,12 +181,6 @@ class Problem:
             return self.weight_layout == "out_in"
         return self.columns and name != "W_a"
 
-    def __getattr__(self, name: str) -> Any:
-        """Z, W_Q, b_O ...: a key's array in rows, or None where the problem has none."""
-        if name in KEYS and KEYS[name].kind in ("matrix", "vector"):
-            return self.__dict__.get("arrays", {}).get(name)
-        raise AttributeError(name)
-
     def _agree_on_sizes(self) -> None:
         """Nothing too much, nothing too little, all of it fitting; raises every mistake at once."""
         errors = Collector()
@@ -236,31 +214,6 @@ class Problem:
             further = [f"extra {j}" for j in range(1, self.extra + 1)]
             self.memory_tokens = (*cached, *self.memory_tokens, *further)[: self.m]
 
-    n: int
-    m: int
-    d_model: int | None
-    d_memory: int | None
-    d_k: int | None
-    d_v: int | None
-    d_out: int | None
-    past: int
-    extra: int
-    batch: tuple[int, ...]
-
-    @property
-    def is_cross(self) -> bool:
-        """Whether keys and values come from elsewhere than the queries."""
-        return self.memory is not None or (self.Z is None and (self.Q is not None or self.K is not None))
-
-    @property
-    def is_scaled(self) -> bool:
-        """Whether the scores are scaled: score is scaled_dot, or a scale is given."""
-        return self.score == "scaled_dot" or self.scale is not None
-
-    def decimals(self, stage: str) -> int | None:
-        """To how many decimals a stage is rounded before the next one uses it; None where it isn't."""
-        return self.round.get(stage) if isinstance(self.round, dict) else self.round
-
     def round_in_words(self) -> str:
         """What is rounded: "every stage to 2 decimals", "weights to 2 decimals"; empty where nothing is."""
         counts = {"every stage": self.round} if isinstance(self.round, int) else self.round or {}
@@ -280,7 +233,7 @@ class Problem:
             (self.given if name in STARTS else self.parts)[name] = array
 
     def _read_mask(self) -> None:
-        spec = self.keys.get("mask")
+        spec = self.mask_spec = self.keys.get("mask")
         if spec is None:
             self.mask = None
             return

@@ -12,7 +12,7 @@ import numpy as np
 
 from attncli.language.errors import AttncliError, Collector
 from attncli.model.keys import KEYS, unknown_key
-from attncli.stages.names import STAGE_NAMES
+from attncli.stages.table import STAGES
 
 MOST_DECIMALS = 30
 """To how many decimals a stage can be rounded; a float64 has 17 digits."""
@@ -75,8 +75,8 @@ def decimals(keys: Mapping[str, Any], errors: Collector) -> int | dict[str, int]
     if not value:
         errors.add(AttncliError("round names no stage", hint="Write round: 2, or round: {weights: 2}.", key="round"))
     for name in value:
-        if name not in STAGE_NAMES:
-            errors.add(unknown_key(str(name), STAGE_NAMES, f"round.{name}"))
+        if name not in STAGES:
+            errors.add(unknown_key(str(name), tuple(STAGES), f"round.{name}"))
     counts = {name: count(value, name, errors, least=0, most=MOST_DECIMALS, inside="round.") for name in value}
     return {name: count for name, count in counts.items() if count is not None}
 

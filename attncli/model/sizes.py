@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from attncli.language.errors import AttncliError
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.model.problem import Problem
 
-SCORE_LIKE = ("scores", "scaled_scores", "capped_scores", "masked_scores", "weights")
-STARTS = ("Q", "K", "V", *SCORE_LIKE, "outputs", "concat")
+SCORE_LIKE = tuple(stage.name for stage in STAGES.values() if stage.is_score_like)
+STARTS = tuple(stage.name for stage in STAGES.values() if stage.start)
 """Stages that a problem may start at, in the order of the table of stages."""
 
 # Widths before lengths: a transposed K is found by its width, before its rows are held against those of V.

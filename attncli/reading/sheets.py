@@ -20,7 +20,7 @@ from attncli.reading.arrays import Archive
 from attncli.reading.lists import Matrix, Wanted
 from attncli.reading.mistakes import raise_some
 from attncli.reading.nodes import Document, Held, Mapping, Node, Numbers, Scalar, Sequence
-from attncli.stages.names import STAGE_NAMES
+from attncli.stages.table import STAGES
 
 ABOUT = ("title", "source", "note", "name", "student")
 """Keys of a sheet that are no stage."""
@@ -72,16 +72,16 @@ def read_dump(names: list[str], name: str) -> AnswerSheet:
         if not _is_of_a_stage(one):
             raise unknown_stage(Path(one).stem, Place(one))
         stages |= read_sheet(one).stages
-    return AnswerSheet({stage: stages[stage] for stage in STAGE_NAMES if stage in stages}, name)
+    return AnswerSheet({stage: stages[stage] for stage in STAGES if stage in stages}, name)
 
 
 def _is_of_a_stage(name: str) -> bool:
-    return Path(name).stem in STAGE_NAMES and Path(name).suffix.lower() in _SINGLE
+    return Path(name).stem in STAGES and Path(name).suffix.lower() in _SINGLE
 
 
 def of_content(content: files.Content, name: str, stage: str | None = None) -> AnswerSheet:
     """The sheet in a file that was opened."""
-    if stage is not None and stage not in STAGE_NAMES:
+    if stage is not None and stage not in STAGES:
         raise unknown_stage(stage, None)
     if isinstance(content, Archive):
         return _of_archive(content, name)
@@ -116,7 +116,7 @@ def of_node(node: Node, name: str) -> AnswerSheet:
         node = inner
     errors, stages = Collector(), {}
     for stage, value in node.items.items():
-        if stage in STAGE_NAMES:
+        if stage in STAGES:
             if not (isinstance(value, Scalar) and value.text.strip() in delimited.BLANKS):
                 stages[stage] = stage_of(value, stage)
         elif stage not in ABOUT:
@@ -130,7 +130,7 @@ def unknown_stage(stage: str, where: Place | None) -> AttncliError:
     from attncli.stages.meant import stage_meant
 
     meant = stage_meant(stage)
-    hint = f"Did you mean {meant}?" if meant else f"Stages are {', '.join(STAGE_NAMES)}."
+    hint = f"Did you mean {meant}?" if meant else f"Stages are {', '.join(STAGES)}."
     return AttncliError(f"{stage!r} is no stage", hint=hint, where=where)
 
 
@@ -231,7 +231,7 @@ def _arrays(one: SheetStage, other: SheetStage) -> list[tuple[Any, Any]]:
 def _of_archive(archive: Archive, name: str) -> AnswerSheet:
     stages = {}
     for stage in archive:
-        if stage in STAGE_NAMES:
+        if stage in STAGES:
             try:
                 stages[stage] = of_array(_numeric(Held(Document("", name), archive[stage], f"{name}:{stage}")))
             except AttncliError as error:
@@ -270,7 +270,7 @@ def _of_tidy(rows: list[delimited.Row], header: list[str], document: Document) -
     for row in rows[1:]:
         cells = dict(zip(header, (cell.strip() for cell in row.cells), strict=False))
         stage, where = cells.get("stage", ""), Place(document.name, row.line)
-        if stage not in STAGE_NAMES:
+        if stage not in STAGES:
             raise unknown_stage(stage, where)
         index = [cells.get(axis, "") for axis in axes]
         if not all(re.fullmatch(r"[1-9][0-9]{0,6}", place) for place in index if place) or not (

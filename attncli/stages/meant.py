@@ -5,17 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from attncli.stages.names import STAGE_NAMES
-
-STAGE_ALIASES = {
-    "attn": "weights",
-    "attention": "weights",
-    "alpha": "weights",
-    "probs": "weights",
-    "softmax": "weights",
-    "logits": "scores",
-}
-"""What other programs and books call stages, beside the symbols of the table of stages."""
+from attncli.stages.table import STAGES
 
 _CHOICE_ALIASES = {
     "double": "float64", "single": "float32", "half": "float16", "fp64": "float64", "fp32": "float32",
@@ -43,8 +33,8 @@ def stage_meant(word: str) -> str | None:
     ('weights', 'weights', 'weights', None)
     """
     plain = word.strip().lower().replace("\u0303", "~")
-    known = {name.lower(): name for name in STAGE_NAMES} | _symbols() | STAGE_ALIASES
-    return known.get(plain) or _nearest(plain, {name.lower(): name for name in STAGE_NAMES})
+    own = {name.lower(): name for name in STAGES}
+    return (own | _symbols()).get(plain) or _nearest(plain, own)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -62,7 +52,7 @@ def key_hint(name: str, known: Sequence[str]) -> str | None:
     plain = _plain(name)
     if plain in _SIZES and name != "M" and "num_heads" in known:
         return "Leave it out: sizes follow from the matrices."
-    meant = _weight(plain) or _KEY_ALIASES.get(plain) or (_symbols() | STAGE_ALIASES).get(plain)
+    meant = _weight(plain) or _KEY_ALIASES.get(plain) or _symbols().get(plain)
     if meant is None or meant.partition(":")[0] not in known:
         meant = _nearest(plain, {_plain(one): one for one in known})
     return f"Did you mean {meant}?" if meant else None
@@ -89,11 +79,10 @@ def choice_meant(word: str, choices: Iterable[str]) -> tuple[str, ...]:
 
 
 def _symbols() -> dict[str, str]:
-    """The stages by the letters that stand for them: s, s~, a, o, concat; in small letters."""
-    from attncli.stages.table import STAGES
-
+    """The stages by the letters that stand for them (s, s~, a, o, concat; in small letters), and by their aliases."""
     letters = {name: re.match(r"[A-Za-z]+~?(?!.* )", stage.symbol) for name, stage in STAGES.items()}
-    return {found[0].lower(): name for name, found in letters.items() if found}
+    known = {found[0].lower(): name for name, found in letters.items() if found}
+    return known | {alias: name for name, stage in STAGES.items() for alias in stage.aliases}
 
 
 def _plain(word: str) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from attncli.language.errors import AttncliError
-from attncli.stages.table import STAGES, Stage, is_present, present
+from attncli.stages.table import STAGES, is_present, present, why_absent
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 
-def wanted_stages(problem: Problem, stages: Iterable[str] | None) -> list[str]:
+def wanted_stages(problem: LayerInputs, stages: Iterable[str] | None) -> list[str]:
     """The names that are asked for, in the table's order; raises where one is unknown or absent."""
     if stages is None:
         return [stage.name for stage in present(problem) if not stage.on_request]
@@ -31,21 +31,3 @@ def unknown_stage(name: str) -> AttncliError:
 
     meant, known = stage_meant(name), f"The stages are {', '.join(STAGES)}."
     return AttncliError(f"unknown stage {name!r}", hint=(f"Did you mean {meant}?", known) if meant else known)
-
-
-def why_absent(problem: Problem, stage: Stage) -> str:
-    """Why a problem doesn't have a stage, in words."""
-    reasons = {
-        "scaled_scores": f"score is {problem.score}, which isn't scaled (give scale to scale it)",
-        "capped_scores": "it has no softcap",
-        "masked_scores": "it has no mask",
-        "concat": "it has one head and no W_O",
-        "multihead": "it has no W_O",
-        "contributions": "it has no W_O",
-    }
-    if stage.name in reasons and not stage.exists(problem):
-        return reasons[stage.name]
-    given = [name for name in problem.given if name not in ("Q", "K", "V")]
-    if given:
-        return f"it starts at {given[0]}"
-    return "what it is computed from is not given"

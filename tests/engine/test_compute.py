@@ -102,7 +102,7 @@ def test_a_table_row_a_stage():
     )  # fmt: skip
     result = compute(problem, STAGES)
     assert list(result) == list(STAGES)
-    sizes = {"h": 2, "g": 2, "n": 2, "m": 2, "d_k": 5, "d_v": 7, "h·d_v": 14, "d_model": 3}
+    sizes = {"h": 2, "g": 2, "n": 2, "m": 2, "d_k": 5, "d_v": 7, "h·d_v": 14, "d_q": 5, "d_out": 3}
     for name, stage in STAGES.items():
         assert result[name].shape == tuple(sizes[axis] for axis in stage.axes)
         assert stage.formula_for(problem)

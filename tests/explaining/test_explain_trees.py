@@ -11,7 +11,7 @@ from test_published import CASES, keys_of
 from variants import VARIANTS
 
 from attncli import Problem, compute, load
-from attncli.explaining.explain import STEPS, explain
+from attncli.explaining.explain import explain
 from attncli.maths.cell import Cell
 from attncli.reading.examples import names
 from attncli.stages.table import STAGES, present
@@ -36,10 +36,6 @@ def whole(problem):
 def close(one, other, problem):
     room = ROOM.get(problem.dtype.name, 1e-12)
     np.testing.assert_allclose(np.array(one, float), np.array(other, float), rtol=room, atol=room)
-
-
-def test_every_stage_can_be_explained():
-    assert list(STEPS) == list(STAGES)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

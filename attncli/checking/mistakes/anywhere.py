@@ -14,15 +14,15 @@ from attncli.maths.ops import Array
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 MOST = 8
 """Rows, columns or heads beyond this many are not exchanged on trial."""
 
 
-def _made(problem: Problem, values: Values, stage: str) -> Array:
+def _made(problem: LayerInputs, values: Values, stage: str) -> Array:
     """The right formula on these values, or what is given."""
-    return problem.given[stage] if stage in problem.given else STAGES[stage].compute(problem, values)
+    return problem.given[stage] if stage in problem.given else STAGES[stage].right.forward(problem, values)
 
 
 def _then(stage: str, change: Callable[[Array], Array]) -> Wrong:
@@ -35,7 +35,7 @@ def _both(stage: str, wrong: Wrong, detail: str = "") -> Iterable[Variant]:
     yield Variant({stage: wrong}, detail, shown_only=True)
 
 
-def _copied(problem: Problem, right: Values, stage: str) -> Iterable[Variant]:
+def _copied(problem: LayerInputs, right: Values, stage: str) -> Iterable[Variant]:
     def copy(source: str) -> Wrong:
         return lambda problem, values: values.get(source, right[source])
 
@@ -46,15 +46,15 @@ def _copied(problem: Problem, right: Values, stage: str) -> Iterable[Variant]:
         yield from _both(stage, lambda p, v: ops.join_heads(v["V"]), "these are the numbers of V, side by side")
 
 
-def _signs(problem: Problem, right: Values, stage: str) -> Iterable[Variant]:
+def _signs(problem: LayerInputs, right: Values, stage: str) -> Iterable[Variant]:
     yield from _both(stage, _then(stage, np.abs))
 
 
-def _transposed(problem: Problem, right: Values, stage: str) -> Iterable[Variant]:
+def _transposed(problem: LayerInputs, right: Values, stage: str) -> Iterable[Variant]:
     yield from _both(stage, _then(stage, lambda array: array.swapaxes(-1, -2)))
 
 
-def _other_head(problem: Problem, right: Values, stage: str) -> Iterable[Variant]:
+def _other_head(problem: LayerInputs, right: Values, stage: str) -> Iterable[Variant]:
     """Some head's place holds another head's right answer; two heads changed places; one matrix for all heads."""
     heads = right[stage].shape[-3] if STAGES[stage].per_head else 1
 
@@ -72,8 +72,8 @@ def _other_head(problem: Problem, right: Values, stage: str) -> Iterable[Variant
         yield Variant({stage: picked([a])}, f"this is head {a + 1} alone", shown_only=True)
 
 
-def _exchanged(axis: int, what: str) -> Callable[[Problem, Values, str], Iterable[Variant]]:
-    def variants(problem: Problem, right: Values, stage: str) -> Iterable[Variant]:
+def _exchanged(axis: int, what: str) -> Callable[[LayerInputs, Values, str], Iterable[Variant]]:
+    def variants(problem: LayerInputs, right: Values, stage: str) -> Iterable[Variant]:
         size = right[stage].shape[axis]
 
         def swapped(a: int, b: int) -> Wrong:
@@ -91,7 +91,7 @@ def _cut(array: Array, decimals: int) -> Array:
     return np.trunc(array * step * (1 + 1e-15)) / step
 
 
-def _rounded(problem: Problem, right: Values, stage: str) -> Iterable[Variant]:
+def _rounded(problem: LayerInputs, right: Values, stage: str) -> Iterable[Variant]:
     """A stage before this one rounded to k decimals, or all of them."""
     before = [name for name in right if name not in problem.given and name != "contributions"]
     before = before[: before.index(stage)] if stage in before else before
@@ -111,7 +111,7 @@ def _rounded(problem: Problem, right: Values, stage: str) -> Iterable[Variant]:
 
 
 def _anywhere(
-    name: str, sentence: str, formula: str, source: str, at: Callable[[Problem, Values, str], Iterable[Variant]]
+    name: str, sentence: str, formula: str, source: str, at: Callable[[LayerInputs, Values, str], Iterable[Variant]]
 ) -> Mistake:
     return Mistake(name, sentence, ANYWHERE, formula, source, at=at)
 

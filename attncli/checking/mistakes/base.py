@@ -15,13 +15,14 @@ import numpy as np
 from attncli.language.errors import AttncliError
 from attncli.maths import ops
 from attncli.maths.ops import Array
-from attncli.stages.table import SCORES, STAGES, first, projection_names
+from attncli.stages.ops import first
+from attncli.stages.table import SCORES, STAGES
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 Values = Mapping[str, Array]
-Wrong = Callable[["Problem", Values], "Array | None"]
+Wrong = Callable[["LayerInputs", Values], "Array | None"]
 Changes = dict[str, Wrong]
 
 NOT_HERE = (
@@ -64,10 +65,10 @@ class Mistake:
     stage: str
     formula: str
     source: str
-    variants: Callable[[Problem], Iterable[Variant]] = field(repr=False, default=lambda problem: ())
-    at: Callable[[Problem, Values, str], Iterable[Variant]] | None = field(repr=False, default=None)
+    variants: Callable[[LayerInputs], Iterable[Variant]] = field(repr=False, default=lambda problem: ())
+    at: Callable[[LayerInputs, Values, str], Iterable[Variant]] | None = field(repr=False, default=None)
 
-    def ways(self, problem: Problem, right: Values, stage: str | None = None) -> list[Variant]:
+    def ways(self, problem: LayerInputs, right: Values, stage: str | None = None) -> list[Variant]:
         """The ways of making this mistake in a problem; of one that may happen anywhere, those at ``stage``."""
         try:
             if self.at is not None:
@@ -88,14 +89,14 @@ def row(
 # What wrong formulas are made of
 
 
-def fresh(problem: Problem, role: str) -> Array:
+def fresh(problem: LayerInputs, role: str) -> Array:
     """Q, K or V as projected or given, without cached rows: (batch.., heads, rows, width)."""
-    return problem.given[role] if role in problem.given else STAGES[role].compute(problem, {})
+    return problem.given[role] if role in problem.given else STAGES[role].right.forward(problem, {})
 
 
-def projected(problem: Problem, role: str, *, source: Any = None, weight: Any = None, bias: Any = True) -> Array:
+def projected(problem: LayerInputs, role: str, *, source: Any = None, weight: Any = None, bias: Any = True) -> Array:
     """What Q, K or V would be from another source, weight or bias (True: its own; None: none)."""
-    own_source, own_weight, own_bias = (getattr(problem, key) for key in projection_names(problem, role))
+    own_source, own_weight, own_bias = (getattr(problem, key) for key in problem.projection(role))
     source = own_source if source is None else source
     weight = own_weight if weight is None else weight
     heads = problem.num_heads if role == "Q" else problem.num_kv_heads
@@ -112,12 +113,12 @@ def before_softmax(values: Values) -> Array:
     return first(values, *SCORES)
 
 
-def plain_softmax(problem: Problem, values: Values) -> Array:
+def plain_softmax(problem: LayerInputs, values: Values) -> Array:
     """The softmax as it should be."""
     return ops.softmax(before_softmax(values))
 
 
-def softmax_of(scores: Callable[[Problem, Values], Array]) -> Callable[[Wrong], Wrong]:
+def softmax_of(scores: Callable[[LayerInputs, Values], Array]) -> Callable[[Wrong], Wrong]:
     """Any softmax, right or wrong, taken of other scores than those that it should be taken of."""
     return lambda softmax: lambda problem, values: softmax(problem, {**values, SCORES[0]: scores(problem, values)})
 
@@ -127,11 +128,11 @@ def without_hidden(scores: Array) -> Array:
     return np.where(np.isneginf(scores), 0.0, scores)
 
 
-def values_of(problem: Problem, values: Values) -> Array:
+def values_of(problem: LayerInputs, values: Values) -> Array:
     """V, its heads repeated for the query heads: (batch.., h, m, d_v)."""
     return ops.spread_heads(values["V"], problem.num_heads)
 
 
 def right(name: str) -> Wrong:
     """The right formula of a stage, for a mistake that spares it."""
-    return lambda problem, values: STAGES[name].compute(problem, values)
+    return lambda problem, values: STAGES[name].right.forward(problem, values)

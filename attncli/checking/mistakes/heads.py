@@ -14,13 +14,13 @@ from attncli.maths.ops import Array
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 ROLES = ("Q", "K", "V")
 
 
 def _reshaped_role(role: str) -> Wrong:
-    def wrong(problem: Problem, values: Values) -> Array:
+    def wrong(problem: LayerInputs, values: Values) -> Array:
         heads = fresh(problem, role)
         return ops.join_heads(heads).reshape(heads.shape)
 
@@ -30,7 +30,7 @@ def _reshaped_role(role: str) -> Wrong:
 def _interleaved_role(role: str) -> Wrong:
     """Head r gets the columns r, r + h, r + 2h .. in place of a block."""
 
-    def wrong(problem: Problem, values: Values) -> Array:
+    def wrong(problem: LayerInputs, values: Values) -> Array:
         heads = fresh(problem, role)
         *lead, count, rows, width = heads.shape
         return np.moveaxis(ops.join_heads(heads).reshape(*lead, rows, width, count), -1, -3)
@@ -38,19 +38,19 @@ def _interleaved_role(role: str) -> Wrong:
     return wrong
 
 
-def _joined_by_reshape(problem: Problem, values: Values) -> Array:
+def _joined_by_reshape(problem: LayerInputs, values: Values) -> Array:
     outputs = values["outputs"]
     *lead, heads, rows, width = outputs.shape
     return outputs.reshape(*lead, rows, heads * width)
 
 
-def _joined_interleaved(problem: Problem, values: Values) -> Array:
+def _joined_interleaved(problem: LayerInputs, values: Values) -> Array:
     outputs = values["outputs"]
     *lead, heads, rows, width = outputs.shape
     return np.moveaxis(outputs, -3, -1).reshape(*lead, rows, heads * width)
 
 
-def _reshaped(problem: Problem) -> Iterable[Variant]:
+def _reshaped(problem: LayerInputs) -> Iterable[Variant]:
     if problem.num_heads > 1:
         split: Changes = {role: _reshaped_role(role) for role in ROLES}
         yield Variant(split)
@@ -72,7 +72,7 @@ def _orders(heads: int) -> Iterable[tuple[int, ...]]:
             yield tuple(order)
 
 
-def _reordered(problem: Problem) -> Iterable[Variant]:
+def _reordered(problem: LayerInputs) -> Iterable[Variant]:
     def in_order(order: tuple[int, ...]) -> Wrong:
         return lambda problem, values: ops.join_heads(values["outputs"][..., list(order), :, :])
 
@@ -81,7 +81,7 @@ def _reordered(problem: Problem) -> Iterable[Variant]:
 
 
 def _merged(how: str) -> Wrong:
-    def wrong(problem: Problem, values: Values) -> Array | None:
+    def wrong(problem: LayerInputs, values: Values) -> Array | None:
         if problem.num_heads == 1:
             return None
         merged: Array = getattr(values["outputs"], how)(axis=-3)
@@ -90,17 +90,17 @@ def _merged(how: str) -> Wrong:
     return wrong
 
 
-def _tiled(x: Array, problem: Problem) -> Array:
+def _tiled(x: Array, problem: LayerInputs) -> Array:
     """Key/value heads in turn, 1 2 1 2, where each should serve its neighbours, 1 1 2 2."""
     order = np.arange(problem.num_heads) % problem.num_kv_heads
     return x[..., order, :, :]
 
 
-def _in_tiles(problem: Problem) -> Iterable[Variant]:
-    def scores(problem: Problem, values: Values) -> Array:
-        return STAGES["scores"].compute(problem, {**values, "K": _tiled(values["K"], problem)})
+def _in_tiles(problem: LayerInputs) -> Iterable[Variant]:
+    def scores(problem: LayerInputs, values: Values) -> Array:
+        return STAGES["scores"].right.forward(problem, {**values, "K": _tiled(values["K"], problem)})
 
-    def outputs(problem: Problem, values: Values) -> Array:
+    def outputs(problem: LayerInputs, values: Values) -> Array:
         return ops.weighted_values(values["weights"], _tiled(values["V"], problem))
 
     if 1 < problem.num_kv_heads < problem.num_heads:
@@ -109,19 +109,19 @@ def _in_tiles(problem: Problem) -> Iterable[Variant]:
         yield Variant({"outputs": outputs}, "the values alone")
 
 
-def _one_big_head(problem: Problem) -> Iterable[Variant]:
+def _one_big_head(problem: LayerInputs) -> Iterable[Variant]:
     """The scores of all heads added up, as one product over all columns gives them; shown once, or for each head."""
     if problem.num_heads == 1 or problem.d_k is None:
         return
 
-    def scores(problem: Problem, values: Values) -> Array:
-        total: Array = STAGES["scores"].compute(problem, values).sum(axis=-3, keepdims=True)
+    def scores(problem: LayerInputs, values: Values) -> Array:
+        total: Array = STAGES["scores"].right.forward(problem, values).sum(axis=-3, keepdims=True)
         return total
 
-    def repeated(problem: Problem, values: Values) -> Array:
+    def repeated(problem: LayerInputs, values: Values) -> Array:
         return np.repeat(scores(problem, values), problem.num_heads, axis=-3)
 
-    def scaled(problem: Problem, values: Values) -> Array:
+    def scaled(problem: LayerInputs, values: Values) -> Array:
         narrowed: Array = values["scores"] / np.sqrt((problem.d_k or 1) * problem.num_heads)
         return narrowed
 
@@ -130,7 +130,7 @@ def _one_big_head(problem: Problem) -> Iterable[Variant]:
         yield Variant({"scores": product, "outputs": _outputs}, "divided by √d_k")
 
 
-def _outputs(problem: Problem, values: Values) -> Array:
+def _outputs(problem: LayerInputs, values: Values) -> Array:
     weights = np.broadcast_to(
         values["weights"], (*values["weights"].shape[:-3], problem.num_heads, problem.n, problem.m)
     )

@@ -23,12 +23,12 @@ from attncli.maths.ops import Array
 from attncli.model import masks
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 Selection = Callable[[Array], "Array | None"]
 
 
-def _allowed(problem: Problem) -> Array | None:
+def _allowed(problem: LayerInputs) -> Array | None:
     """Which keys each query may attend to, with its last two axes (n, m); None without a mask that hides."""
     if problem.mask is None or problem.mask.allowed is None:
         return None
@@ -36,16 +36,16 @@ def _allowed(problem: Problem) -> Array | None:
     return np.broadcast_to(allowed, (*allowed.shape[:-2], problem.n, problem.m))
 
 
-def _fill(problem: Problem) -> float:
+def _fill(problem: LayerInputs) -> float:
     return -np.inf if problem.mask_fill is None else problem.mask_fill
 
 
-def _masked_by(problem: Problem, allowed: Array) -> Iterable[Variant]:
+def _masked_by(problem: LayerInputs, allowed: Array) -> Iterable[Variant]:
     """The scores under another mask; an empty row as zeros, equal weights (a finite fill) or NaN."""
     assert problem.mask is not None
     bias = problem.mask.bias
 
-    def masked(problem: Problem, values: Values) -> Array:
+    def masked(problem: LayerInputs, values: Values) -> Array:
         return ops.masked_scores(before_mask(values), allowed, bias, _fill(problem))
 
     yield Variant({"masked_scores": masked})
@@ -54,14 +54,14 @@ def _masked_by(problem: Problem, allowed: Array) -> Iterable[Variant]:
             yield Variant({"masked_scores": masked, "weights": _softmax_with(empty)})
 
 
-def _softmax_with(empty: float) -> Callable[[Problem, Values], Array]:
+def _softmax_with(empty: float) -> Callable[[LayerInputs, Values], Array]:
     return lambda problem, values: ops.softmax(before_softmax(values), empty)
 
 
 def _other(select: Selection) -> dict[str, Any]:
     """The variants of a mask that lets through a selection made from the right one."""
 
-    def variants(problem: Problem) -> Iterable[Variant]:
+    def variants(problem: LayerInputs) -> Iterable[Variant]:
         allowed = _allowed(problem)
         other = None if allowed is None else select(allowed)
         return () if other is None else _masked_by(problem, other)
@@ -75,7 +75,7 @@ def _last(allowed: Array) -> Array:
     return np.asarray(allowed & (after == 1))
 
 
-def _hides_diagonal(problem: Problem) -> Iterable[Variant]:
+def _hides_diagonal(problem: LayerInputs) -> Iterable[Variant]:
     allowed = _allowed(problem)
     if allowed is None:
         return
@@ -97,7 +97,7 @@ def _padding_on_queries(allowed: Array) -> Array | None:
     return np.asarray((allowed | ~real[..., None, :]) & real[..., :, None])
 
 
-def _inverted(problem: Problem) -> Iterable[Variant]:
+def _inverted(problem: LayerInputs) -> Iterable[Variant]:
     mask, allowed = problem.mask, _allowed(problem)
     if allowed is not None:
         yield from _masked_by(problem, ~allowed)
@@ -108,25 +108,25 @@ def _inverted(problem: Problem) -> Iterable[Variant]:
         })  # fmt: skip
 
 
-def _frame(problem: Problem) -> masks.Frame:
+def _frame(problem: LayerInputs) -> masks.Frame:
     p = problem
     return masks.Frame(p.n, p.m - p.extra, p.num_heads, p.batch, p.past, p.extra, p.columns)
 
 
-def _specs(problem: Problem) -> list[Any]:
-    spec: Any = problem.keys.get("mask")
+def _specs(problem: LayerInputs) -> list[Any]:
+    spec: Any = problem.mask_spec
     several = isinstance(spec, (list, tuple)) and any(isinstance(one, (str, Mapping)) for one in spec)
     return list(spec) if several else [] if spec is None else [spec]
 
 
-def _rebuilt(problem: Problem, specs: list[Any]) -> Iterable[Variant]:
+def _rebuilt(problem: LayerInputs, specs: list[Any]) -> Iterable[Variant]:
     """The scores under the mask that other words say."""
     mask = masks.build(specs, _frame(problem))
     if mask.allowed is not None:
         yield from _masked_by(problem, mask.allowed)
 
 
-def _other_corner(problem: Problem) -> Iterable[Variant]:
+def _other_corner(problem: LayerInputs) -> Iterable[Variant]:
     specs = _specs(problem)
     for offset in (0, problem.m - problem.extra - problem.n):
         for i, one in enumerate(specs):
@@ -134,7 +134,7 @@ def _other_corner(problem: Problem) -> Iterable[Variant]:
                 yield from _rebuilt(problem, [*specs[:i], {"causal": True, "offset": offset}, *specs[i + 1 :]])
 
 
-def _left_out(problem: Problem) -> Iterable[Variant]:
+def _left_out(problem: LayerInputs) -> Iterable[Variant]:
     """No mask at all, or one that is written down and not used."""
     yield Variant({"masked_scores": lambda p, v: before_mask(v)})
     if problem.mask is not None:
@@ -142,50 +142,50 @@ def _left_out(problem: Problem) -> Iterable[Variant]:
         yield Variant({"weights": around(plain_softmax)}, "the weights are those of unmasked scores", around=around)
 
 
-def _one_of_several(problem: Problem) -> Iterable[Variant]:
+def _one_of_several(problem: LayerInputs) -> Iterable[Variant]:
     specs = _specs(problem)
     for i in range(len(specs) if len(specs) > 1 else 0):
         for variant in _rebuilt(problem, [*specs[:i], *specs[i + 1 :]]):
             yield Variant(variant.changes, f"mask {i + 1} of {len(specs)}")
 
 
-def _unmasked(problem: Problem, values: Values) -> Array:
+def _unmasked(problem: LayerInputs, values: Values) -> Array:
     return before_mask(values)
 
 
 def _then_masked(softmax: Wrong) -> Wrong:
     """A softmax, right or wrong, of the scores before the mask, and then the mask."""
 
-    def weights(problem: Problem, values: Values) -> Array | None:
+    def weights(problem: LayerInputs, values: Values) -> Array | None:
         allowed, made = _allowed(problem), softmax_of(_unmasked)(softmax)(problem, values)
         return None if allowed is None or made is None else np.asarray(made * allowed)
 
     return weights
 
 
-def _after_softmax(problem: Problem) -> Iterable[Variant]:
+def _after_softmax(problem: LayerInputs) -> Iterable[Variant]:
     yield Variant({"weights": _then_masked(plain_softmax)}, around=_then_masked)
 
 
-def _as_number(number: float) -> Callable[[Problem, Values], Array | None]:
-    def masked(problem: Problem, values: Values) -> Array | None:
+def _as_number(number: float) -> Callable[[LayerInputs, Values], Array | None]:
+    def masked(problem: LayerInputs, values: Values) -> Array | None:
         allowed = _allowed(problem)
         return None if allowed is None else np.where(allowed, before_mask(values), number)
 
     return masked
 
 
-def _added(problem: Problem, values: Values) -> Array | None:
+def _added(problem: LayerInputs, values: Values) -> Array | None:
     allowed = _allowed(problem)
     return None if allowed is None else before_mask(values) + allowed
 
 
-def _added_blocked(problem: Problem, values: Values) -> Array | None:
+def _added_blocked(problem: LayerInputs, values: Values) -> Array | None:
     allowed = _allowed(problem)
     return None if allowed is None else before_mask(values) + ~allowed
 
 
-def _before_scaling(problem: Problem, values: Values) -> Array | None:
+def _before_scaling(problem: LayerInputs, values: Values) -> Array | None:
     mask = problem.mask
     if mask is None or mask.bias is None or not problem.is_scaled:
         return None
@@ -193,8 +193,8 @@ def _before_scaling(problem: Problem, values: Values) -> Array | None:
     return ops.masked_scores(before_mask(values), mask.allowed, mask.bias * factor, _fill(problem))
 
 
-def _cap_after(problem: Problem) -> Iterable[Variant]:
-    def capped(problem: Problem, values: Values) -> Array | None:
+def _cap_after(problem: LayerInputs) -> Iterable[Variant]:
+    def capped(problem: LayerInputs, values: Values) -> Array | None:
         if problem.mask is None or problem.softcap is None:
             return None
         scores = values["scaled_scores"] if "scaled_scores" in values else values["scores"]

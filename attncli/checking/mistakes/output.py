@@ -13,7 +13,7 @@ from attncli.maths.ops import Array
 from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 _BIASES = {"b_Q": "Q", "b_K": "K", "b_V": "V", "b": "scores", "b_O": "multihead"}
 
@@ -21,20 +21,21 @@ _BIASES = {"b_Q": "Q", "b_K": "K", "b_V": "V", "b": "scores", "b_O": "multihead"
 def _with_bias_times(factor: int, key: str) -> Wrong:
     """A stage with its bias left out (0) or added twice (2)."""
 
-    def wrong(problem: Problem, values: Values) -> Array:
+    def wrong(problem: LayerInputs, values: Values) -> Array:
         stage, bias = _BIASES[key], getattr(problem, key) * factor
         if stage in ("Q", "K", "V"):
             return projected(problem, stage, bias=bias)
         if stage == "multihead":
-            return ops.project(values["concat"], problem.W_O, bias)
+            return ops.project(values["concat"], problem.arrays["W_O"], bias)
         K = ops.spread_heads(values["K"], problem.num_heads)
-        return ops.additive_scores(values["Q"], K, problem.W_1, problem.W_2, problem.v, bias)
+        W_1, W_2, v = (problem.arrays[name] for name in ("W_1", "W_2", "v"))
+        return ops.additive_scores(values["Q"], K, W_1, W_2, v, bias)
 
     return wrong
 
 
 def _biases_times(factor: int) -> dict[str, object]:
-    def variants(problem: Problem) -> Iterable[Variant]:
+    def variants(problem: LayerInputs) -> Iterable[Variant]:
         there = [key for key in _BIASES if getattr(problem, key) is not None]
         for key in there:
             yield Variant({_BIASES[key]: _with_bias_times(factor, key)}, key)
@@ -45,25 +46,25 @@ def _biases_times(factor: int) -> dict[str, object]:
     return {"variants": variants}
 
 
-def _W_O_left_out(problem: Problem) -> Iterable[Variant]:
+def _W_O_left_out(problem: LayerInputs) -> Iterable[Variant]:
     yield Variant({"multihead": lambda p, v: v["concat"]})
-    if problem.b_O is not None and problem.W_O.shape[0] == problem.W_O.shape[1]:
+    if problem.b_O is not None and problem.arrays["W_O"].shape[0] == problem.arrays["W_O"].shape[1]:
         yield Variant({"multihead": lambda p, v: v["concat"] + p.b_O}, "b_O was added")
 
 
-def _W_O_transposed(problem: Problem, values: Values) -> Array:
-    return ops.project(values["concat"], problem.W_O.T, problem.b_O)
+def _W_O_transposed(problem: LayerInputs, values: Values) -> Array:
+    return ops.project(values["concat"], problem.arrays["W_O"].T, problem.b_O)
 
 
-def _activated(problem: Problem, values: Values) -> Array | None:
+def _activated(problem: LayerInputs, values: Values) -> Array | None:
     product = right("multihead")(problem, values)
     return None if product is None else np.maximum(product, 0)
 
 
-def _contributions_mean(problem: Problem, values: Values) -> Array | None:
+def _contributions_mean(problem: LayerInputs, values: Values) -> Array | None:
     if problem.num_heads == 1:
         return None
-    mean: Array = STAGES["contributions"].compute(problem, values).mean(axis=-3)
+    mean: Array = STAGES["contributions"].right.forward(problem, values).mean(axis=-3)
     return mean if problem.b_O is None else mean + problem.b_O
 
 

@@ -10,14 +10,13 @@ import numpy as np
 from attncli.checking.mistakes.base import Mistake, Values, Variant, Wrong, fresh, projected, right, row, values_of
 from attncli.maths import ops
 from attncli.maths.ops import Array
-from attncli.stages.table import projection_names
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 
 def _transposed_weight(role: str) -> Mistake:
-    def variants(problem: Problem) -> Iterable[Variant]:
+    def variants(problem: LayerInputs) -> Iterable[Variant]:
         weight = getattr(problem, f"W_{role}")
         if weight is None:
             return
@@ -37,7 +36,7 @@ def _transposed_weight(role: str) -> Mistake:
 def _made_as(role: str, other: str) -> Wrong:
     """Q, K or V made with another one's weights, or given as the other."""
 
-    def wrong(problem: Problem, values: Values) -> Array:
+    def wrong(problem: LayerInputs, values: Values) -> Array:
         weight, bias = getattr(problem, f"W_{other}"), getattr(problem, f"b_{other}")
         return fresh(problem, other) if weight is None else projected(problem, role, weight=weight, bias=bias)
 
@@ -50,7 +49,7 @@ def _with_weight_of(role: str, other: str) -> Mistake:
     return row(f"{role}_from_W_{other}", role, sentence, f"Z W^{other}", source, _made_as(role, other))
 
 
-def _K_not_transposed(problem: Problem, values: Values) -> Array | None:
+def _K_not_transposed(problem: LayerInputs, values: Values) -> Array | None:
     Q, K = values["Q"], ops.spread_heads(values["K"], problem.num_heads)
     if problem.score != "scaled_dot" and problem.score != "dot":
         return None
@@ -58,7 +57,7 @@ def _K_not_transposed(problem: Problem, values: Values) -> Array | None:
     return product
 
 
-def _scores_transposed(problem: Problem, values: Values) -> Array | None:
+def _scores_transposed(problem: LayerInputs, values: Values) -> Array | None:
     scores = right("scores")(problem, values)
     return None if scores is None else scores.swapaxes(-1, -2)
 
@@ -69,7 +68,7 @@ def _exchanged(first: str, second: str) -> dict[str, Wrong]:
 
 
 def _weights_times(what: str) -> Wrong:
-    def wrong(problem: Problem, values: Values) -> Array | None:
+    def wrong(problem: LayerInputs, values: Values) -> Array | None:
         if what == "Z":
             source = problem.Z if problem.memory is None else problem.memory
             return None if source is None else values["weights"] @ source[..., None, :, :]
@@ -80,12 +79,12 @@ def _weights_times(what: str) -> Wrong:
     return wrong
 
 
-def _weights_transposed(problem: Problem, values: Values) -> Array:
+def _weights_transposed(problem: LayerInputs, values: Values) -> Array:
     product: Array = values["weights"].swapaxes(-1, -2) @ values_of(problem, values)
     return product
 
 
-def _V_projected_twice(problem: Problem, values: Values) -> Array | None:
+def _V_projected_twice(problem: LayerInputs, values: Values) -> Array | None:
     if problem.W_V is None or problem.num_kv_heads > 1:
         return None
     return projected(problem, "V", source=ops.join_heads(fresh(problem, "K")))
@@ -94,7 +93,7 @@ def _V_projected_twice(problem: Problem, values: Values) -> Array | None:
 def _from_queries_side(role: str) -> Wrong:
     """K or V made of Z, in cross-attention."""
 
-    def wrong(problem: Problem, values: Values) -> Array | None:
+    def wrong(problem: LayerInputs, values: Values) -> Array | None:
         if problem.memory is None and problem.memory_V is None:
             return None
         return projected(problem, role, source=problem.Z)
@@ -102,27 +101,27 @@ def _from_queries_side(role: str) -> Wrong:
     return wrong
 
 
-def _queries_from_memory(problem: Problem, values: Values) -> Array | None:
+def _queries_from_memory(problem: LayerInputs, values: Values) -> Array | None:
     return None if problem.memory is None else projected(problem, "Q", source=problem.memory)
 
 
 def _unprojected(role: str) -> Wrong:
-    def wrong(problem: Problem, values: Values) -> Array:
-        source = getattr(problem, projection_names(problem, role)[0])
+    def wrong(problem: LayerInputs, values: Values) -> Array:
+        source = getattr(problem, problem.projection(role)[0])
         return ops.split_heads(source, problem.num_heads if role == "Q" else problem.num_kv_heads)
 
     return wrong
 
 
 def _inputs_enlarged(role: str) -> Wrong:
-    def wrong(problem: Problem, values: Values) -> Array | None:
-        source, width = getattr(problem, projection_names(problem, role)[0]), problem.d_model
+    def wrong(problem: LayerInputs, values: Values) -> Array | None:
+        source, width = getattr(problem, problem.projection(role)[0]), problem.d_model
         return None if source is None or width is None else projected(problem, role, source=source * np.sqrt(width))
 
     return wrong
 
 
-def _weights_for_outputs(problem: Problem, values: Values) -> Array:
+def _weights_for_outputs(problem: LayerInputs, values: Values) -> Array:
     return values["weights"]
 
 

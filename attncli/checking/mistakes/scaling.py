@@ -12,10 +12,10 @@ from attncli.maths import ops
 from attncli.maths.ops import Array
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 
-def _factor(problem: Problem) -> Any:
+def _factor(problem: LayerInputs) -> Any:
     """What the scores are multiplied by."""
     assert problem.d_k is not None or problem.scale is not None
     return problem.scale if problem.scale is not None else 1 / np.sqrt(problem.d_k or 1)
@@ -26,7 +26,7 @@ def _by(factor: Callable[[Any], Any]) -> Wrong:
     return lambda problem, values: values["scores"] * factor(problem)
 
 
-def _unscaled(problem: Problem) -> Iterable[Variant]:
+def _unscaled(problem: LayerInputs) -> Iterable[Variant]:
     """No scale at all, or scaled scores that are written down and not used."""
     yield Variant({"scaled_scores": lambda p, v: v["scores"]})
     if problem.is_scaled and problem.softcap is None and (problem.mask is None or problem.mask.bias is None):
@@ -34,16 +34,16 @@ def _unscaled(problem: Problem) -> Iterable[Variant]:
         yield Variant({"weights": around(plain_softmax)}, "the weights are those of unscaled scores", around=around)
 
 
-def _masked_unscaled(problem: Problem, values: Values) -> Array:
+def _masked_unscaled(problem: LayerInputs, values: Values) -> Array:
     hidden = np.isneginf(before_softmax(values))
     return np.where(hidden, -np.inf, values["scores"])
 
 
-def _scaled_queries(problem: Problem) -> Iterable[Variant]:
+def _scaled_queries(problem: LayerInputs) -> Iterable[Variant]:
     factor = _factor(problem)
     root = np.sqrt(np.abs(factor))
 
-    def unscaled(problem: Problem, values: Values) -> Array:
+    def unscaled(problem: LayerInputs, values: Values) -> Array:
         return values["scores"]
 
     yield Variant({"Q": lambda p, v: fresh(p, "Q") * factor, "scaled_scores": unscaled}, "the queries alone")
@@ -53,7 +53,7 @@ def _scaled_queries(problem: Problem) -> Iterable[Variant]:
     )
 
 
-def _needless(problem: Problem, values: Values) -> Array | None:
+def _needless(problem: LayerInputs, values: Values) -> Array | None:
     if problem.is_scaled or problem.d_k is None:
         return None
     return ops.softmax(before_softmax(values) / np.sqrt(problem.d_k))

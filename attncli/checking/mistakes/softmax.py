@@ -12,19 +12,19 @@ from attncli.maths import ops
 from attncli.maths.ops import Array
 
 if TYPE_CHECKING:
-    from attncli.model.problem import Problem
+    from attncli.stages.inputs import LayerInputs
 
 
-def _columns(problem: Problem, values: Values) -> Array:
+def _columns(problem: LayerInputs, values: Values) -> Array:
     return ops.softmax(before_softmax(values).swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
-def _whole(problem: Problem, values: Values) -> Array:
+def _whole(problem: LayerInputs, values: Values) -> Array:
     scores = before_softmax(values)
     return ops.softmax(scores.reshape(*scores.shape[:-2], -1)).reshape(scores.shape)
 
 
-def _over_heads(problem: Problem, values: Values) -> Array | None:
+def _over_heads(problem: LayerInputs, values: Values) -> Array | None:
     if problem.num_heads == 1:
         return None
     return np.moveaxis(ops.softmax(np.moveaxis(before_softmax(values), -3, -1)), -1, -3)
@@ -34,59 +34,59 @@ def _base(number: float) -> Wrong:
     return lambda problem, values: ops.softmax(before_softmax(values) * np.log(number))
 
 
-def _not_normalised(problem: Problem, values: Values) -> Array:
+def _not_normalised(problem: LayerInputs, values: Values) -> Array:
     powers: Array = np.exp(before_softmax(values))
     return powers
 
 
-def _left_out(problem: Problem, values: Values) -> Array:
+def _left_out(problem: LayerInputs, values: Values) -> Array:
     return before_softmax(values)
 
 
-def _left_out_hidden_as_zero(problem: Problem, values: Values) -> Array:
+def _left_out_hidden_as_zero(problem: LayerInputs, values: Values) -> Array:
     return without_hidden(before_softmax(values))
 
 
-def _divided_by_sum(problem: Problem, values: Values) -> Array:
+def _divided_by_sum(problem: LayerInputs, values: Values) -> Array:
     scores = without_hidden(before_softmax(values))
     shares: Array = scores / scores.sum(axis=-1, keepdims=True)
     return shares
 
 
-def _over_raw_sum(problem: Problem, values: Values) -> Array:
+def _over_raw_sum(problem: LayerInputs, values: Values) -> Array:
     scores = before_softmax(values)
     shares: Array = np.exp(scores) / without_hidden(scores).sum(axis=-1, keepdims=True)
     return shares
 
 
-def _twice(problem: Problem, values: Values) -> Array:
+def _twice(problem: LayerInputs, values: Values) -> Array:
     return ops.softmax(ops.softmax(before_softmax(values)))
 
 
-def _twice_masked(problem: Problem, values: Values) -> Array:
+def _twice_masked(problem: LayerInputs, values: Values) -> Array:
     scores = before_softmax(values)
     return ops.softmax(np.where(np.isneginf(scores), -np.inf, ops.softmax(scores)))
 
 
-def _hardmax(problem: Problem, values: Values) -> Array:
+def _hardmax(problem: LayerInputs, values: Values) -> Array:
     scores = before_softmax(values)
     top = scores == scores.max(axis=-1, keepdims=True)
     first: Array = (top & (top.cumsum(axis=-1) == 1)).astype(scores.dtype)
     return first
 
 
-def _averaged(problem: Problem) -> Iterable[Variant]:
+def _averaged(problem: LayerInputs) -> Iterable[Variant]:
     """The mean of the heads' weights: shown once, or in place of each head's; what follows right, or made of it."""
     if problem.num_heads == 1:
         return
 
-    def mean(problem: Problem, values: Values) -> Array:
+    def mean(problem: LayerInputs, values: Values) -> Array:
         weights = right("weights")(problem, values)
         assert weights is not None
         averaged: Array = weights.mean(axis=-3, keepdims=True)
         return averaged
 
-    def repeated(problem: Problem, values: Values) -> Array:
+    def repeated(problem: LayerInputs, values: Values) -> Array:
         return np.repeat(mean(problem, values), problem.num_heads, axis=-3)
 
     for way in (mean, repeated):

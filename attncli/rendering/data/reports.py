@@ -13,7 +13,7 @@ import numpy as np
 from attncli.checking.classroom import Row
 from attncli.checking.verdicts import CARRIED, CORRECT, MISSING, TOO_COARSE, UNREADABLE, WRONG, Entry, StageVerdict
 from attncli.model import cells
-from attncli.stages.names import STAGE_NAMES
+from attncli.stages.table import STAGES
 
 if TYPE_CHECKING:
     from attncli.checking.mistakes import Mistake
@@ -118,7 +118,7 @@ COLUMNS = (
 
 def csv(rows: Sequence[Row], options: Options, stream: Stream) -> None:
     """A gradebook: a line a sheet, a column for each stage's verdict at the end."""
-    stream.write(_line([*COLUMNS, *STAGE_NAMES, "error"]))
+    stream.write(_line([*COLUMNS, *STAGES, "error"]))
     for row in rows:
         report = row.report
         verdicts = {} if report is None else {verdict.stage: verdict.verdict for verdict in report.stages}
@@ -127,7 +127,7 @@ def csv(rows: Sequence[Row], options: Options, stream: Stream) -> None:
             row.count(CARRIED), row.count(WRONG, TOO_COARSE, UNREADABLE), row.count(MISSING),
             "" if report is None else report.first_wrong or "", row.mistake or "",
             "" if report is None else report.convention or "",
-            *(verdicts.get(stage, "") for stage in STAGE_NAMES), "" if row.error is None else row.error.what,
+            *(verdicts.get(stage, "") for stage in STAGES), "" if row.error is None else row.error.what,
         ]))  # fmt: skip
 
 
